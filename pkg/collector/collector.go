@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package collector says what a collector is, and runs collectors.
 //
 // A collector answers one question about this node and turns the answers into

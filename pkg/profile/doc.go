@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package profile holds the words every other package speaks: Frame, Stack,
 // Subject, Sample, Reading, Loss, Batch.
 //

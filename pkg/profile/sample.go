@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package profile
 
 import "time"
@@ -84,7 +86,6 @@ type Subject struct {
 	Workload     string // what owns the pod: a JobSet's, Job's, Deployment's name
 	WorkloadKind string
 	Rank         string // of a distributed job
-	Cgroup       string // path below the cgroup root
 }
 
 // A Sample is one observation: who, where, when, how much.

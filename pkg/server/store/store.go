@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store says what the server keeps and what can be asked of it.
 //
 // It holds the Store interface, its words, and (in storetest) the contract suite
