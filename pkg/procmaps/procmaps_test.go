@@ -50,7 +50,7 @@ func TestScan(t *testing.T) {
 		{name: "an end before its start", in: "2000-1000 r-xp 00000000 00:00 0\n", err: "line 1: end address"},
 		{name: "an address of more than 64 bits", in: "10000000000000000-2 r-xp 0 0:0 0\n", err: "start address"},
 		{name: "a line cut in its permissions", in: "1000-2000 r-", err: "permissions"},
-		{name: "a line cut before its inode", in: "1000-2000 r-xp 00000000 00:00", err: "device"},
+		{name: "a line cut before its inode", in: "1000-2000 r-xp 00000000 00:00", err: "inode"},
 		{name: "a line longer than any path", in: "1000-2000 r-xp 00000000 00:00 1 /" + strings.Repeat("x", maxLine), err: "too long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
