@@ -92,6 +92,9 @@ func (seg *segment) load(f folder, acked map[string]uint64) (damage, error) {
 			stray++ // of a later version
 		}
 	})
+	if found.torn > 0 {
+		seg.last++ // the number of what was cut short, should it have been seen by anyone
+	}
 	found.records += stray
 	return found, err
 }
