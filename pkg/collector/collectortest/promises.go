@@ -61,7 +61,13 @@ func Promises(t *testing.T, c collector.Collector) {
 			}
 		}
 	})
-	t.Run("starts nothing when already cancelled", func(t *testing.T) { run(t, c, new(counter), 0) })
+	t.Run("starts nothing when already cancelled", func(t *testing.T) {
+		out := new(counter)
+		run(t, c, out, 0)
+		if n := out.Load(); n != 0 {
+			t.Errorf("%d samples although it was cancelled from the start", n)
+		}
+	})
 }
 
 // counter is a Sink that counts.

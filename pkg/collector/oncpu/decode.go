@@ -72,11 +72,14 @@ func (d *decoder) decode(raw []byte) (profile.Sample, error) {
 
 	kernel, rest := take(raw[headerBytes:], kernelBytes)
 	user, _ := take(rest, userBytes)
-	stack := make(profile.Stack, 0, len(kernel)/addressBytes+len(user)/addressBytes)
-	stack = addresses(stack, profile.RealmKernel, kernel)
+	var stack profile.Stack
 	if form == kernOncpuUserFormUSER_BUILD_IDS {
+		stack = make(profile.Stack, 0, len(kernel)/addressBytes+len(user)/buildIDBytes)
+		stack = addresses(stack, profile.RealmKernel, kernel)
 		stack = d.buildIDs(stack, user)
 	} else {
+		stack = make(profile.Stack, 0, len(kernel)/addressBytes+len(user)/addressBytes)
+		stack = addresses(stack, profile.RealmKernel, kernel)
 		stack = addresses(stack, profile.RealmUser, user)
 	}
 
@@ -96,18 +99,26 @@ func take(body []byte, size int32) (taken, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// addresses appends frames of eight bytes each. The kernel ends some stacks
-// with a zero, which is no frame.
+// addresses appends frames of eight bytes each, up to the first that is none.
 func addresses(stack profile.Stack, realm profile.Realm, body []byte) profile.Stack {
 	for ; len(body) >= addressBytes; body = body[addressBytes:] {
-		if address := binary.NativeEndian.Uint64(body); address != 0 {
-			stack = append(stack, profile.Frame{Realm: realm, Address: address})
+		address := binary.NativeEndian.Uint64(body)
+		if realm == profile.RealmUser && !isUserAddress(address) {
+			break
 		}
+		stack = append(stack, profile.Frame{Realm: realm, Address: address})
 	}
 	return stack
 }
 
-// buildIDs appends frames that the kernel already resolved to file and offset.
+// isUserAddress reports whether code of a process can lie there: not in the
+// first page, not above 2^56, the most that any machine maps for a process. A
+// walk by frame pointers that comes to code without them goes on with whatever
+// the register held; what does not even look like code is cut off here.
+func isUserAddress(address uint64) bool { return address >= 1<<12 && address < 1<<56 }
+
+// buildIDs appends frames that the kernel already resolved to file and offset,
+// up to the first that is none.
 func (d *decoder) buildIDs(stack profile.Stack, body []byte) profile.Stack {
 	for ; len(body) >= buildIDBytes; body = body[buildIDBytes:] {
 		status := binary.NativeEndian.Uint32(body)
@@ -116,9 +127,10 @@ func (d *decoder) buildIDs(stack profile.Stack, body []byte) profile.Stack {
 		case buildIDValid:
 			stack = append(stack, profile.Frame{Realm: profile.RealmUser, Location: d.location(at)})
 		case buildIDIP:
-			if at.offset != 0 {
-				stack = append(stack, profile.Frame{Realm: profile.RealmUser, Address: at.offset})
+			if !isUserAddress(at.offset) {
+				return stack
 			}
+			stack = append(stack, profile.Frame{Realm: profile.RealmUser, Address: at.offset})
 		}
 	}
 	return stack

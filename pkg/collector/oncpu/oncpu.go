@@ -100,6 +100,9 @@ func (c *Collector) Kernel() collector.KernelUse { return c.use.read() }
 // Run samples until ctx is done, hands over what the ring still holds, and
 // returns nil with every kernel object released. It may be called again.
 func (c *Collector) Run(ctx context.Context, out collector.Sink) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	k, err := load(c.cfg, c.ringBytes)
 	if err != nil {
 		return fmt.Errorf("oncpu: load: %w", unavailable(err))
