@@ -56,7 +56,7 @@ func (s *Session) connect(ctx context.Context) error {
 	defer s.outbox.end()
 	first, err := c.register(ctx, client)
 	if err != nil {
-		return tap.explain(err, s.channel.TLS)
+		return tap.explain(err, s.channel.TLS, c.stream != nil)
 	}
 	// A folder that was wiped during this boot may give out numbers that are taken.
 	s.spool.SkipTo(first.GetDurableSequence())

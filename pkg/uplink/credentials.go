@@ -29,8 +29,9 @@ type keychain struct {
 	cert  *tls.Certificate
 }
 
-// credentials answers what the next connection uses.
-func (k *keychain) credentials(encrypted bool) (credentials.TransportCredentials, error) {
+// credentials answers what the next connection uses; asked is called when the server
+// wants to know who this is.
+func (k *keychain) credentials(encrypted bool, asked func()) (credentials.TransportCredentials, error) {
 	if !encrypted {
 		return insecure.NewCredentials(), nil
 	}
@@ -43,8 +44,13 @@ func (k *keychain) credentials(encrypted bool) (credentials.TransportCredentials
 		k.log.Warn("Cannot reload TLS files; the last good ones are used.", "error", err)
 	}
 	cfg := &tls.Config{ServerName: k.serverName, RootCAs: k.roots, MinVersion: tls.VersionTLS12}
-	if k.cert != nil {
-		cfg.Certificates = []tls.Certificate{*k.cert}
+	cert := k.cert
+	if cert == nil {
+		cert = new(tls.Certificate) // none, in crypto/tls's words
+	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked()
+		return cert, nil
 	}
 	return credentials.NewTLS(cfg), nil
 }

@@ -22,11 +22,11 @@ import (
 // fresh one, so that gRPC's own backoff never adds to the session's, names are resolved
 // anew and certificates are read anew.
 func (s *Session) dial() (*grpc.ClientConn, *wiretap, error) {
-	creds, err := s.keys.credentials(s.channel.TLS)
+	tap := &wiretap{sent: &s.counts.bytesSent}
+	creds, err := s.keys.credentials(s.channel.TLS, func() { tap.asked.Store(true) })
 	if err != nil {
 		return nil, nil, err
 	}
-	tap := &wiretap{sent: &s.counts.bytesSent}
 	// passthrough: net.Dialer resolves, and tries all of a name's addresses.
 	conn, err := grpc.NewClient("passthrough:///"+s.channel.Address(),
 		grpc.WithTransportCredentials(creds),
@@ -55,7 +55,8 @@ const (
 // A wiretap counts what a connection carries up, and keeps the first bytes that
 // came down: when no gRPC comes of it, they tell what answered instead.
 type wiretap struct {
-	sent *atomic.Uint64
+	sent  *atomic.Uint64
+	asked atomic.Bool // the server was found trustworthy and wants a client certificate
 
 	mu    sync.Mutex
 	first []byte
@@ -99,15 +100,20 @@ func (c *tapped) Read(p []byte) (int, error) {
 // errWrongPeer means that something answers at the address, and it is not a server of ours.
 var errWrongPeer = errors.New("wrong protocol")
 
-// explain says of a connection that failed before it was of use what answered
-// there, where that is known; else it returns err.
-func (t *wiretap) explain(err error, encrypted bool) error {
-	switch status.Code(err) {
-	case codes.Unimplemented:
+// explain says of a connection that failed before a registration was answered what is
+// at the other end, where that is known; else it returns err. established says that
+// there was a stream, so that the other end speaks HTTP/2.
+func (t *wiretap) explain(err error, encrypted, established bool) error {
+	if status.Code(err) == codes.Unimplemented {
 		return fmt.Errorf("%w: a gRPC or HTTP/2 server answers that knows no diagon.v1.Diagnostics: %w", errWrongPeer, err)
-	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DeadlineExceeded:
-	default:
+	}
+	if established {
 		return err
+	}
+	if t.asked.Load() {
+		// TLS 1.3 lets a client send before its certificate is judged, so the server's
+		// reason is often lost to the broken pipe.
+		return fmt.Errorf("the server wants a client certificate and ended the connection: none is set, or it does not trust the one in cert_file: %w", err)
 	}
 	t.mu.Lock()
 	first, open := t.first, t.open
