@@ -68,26 +68,33 @@ func (h *host) processFiles(ctx context.Context) Finding {
 		f.Works, f.Optional, f.Detail = true, true, "no other process is to be seen"
 		return f
 	}
-	readable, refusal := 0, error(nil)
+	readable, tried, refusal := 0, 0, error(nil)
 	for _, pid := range pids {
 		err := h.readProcess(pid)
-		switch {
-		case err == nil:
+		if gone(err) {
+			continue
+		}
+		tried++
+		if err == nil {
 			readable++
-		case gone(err):
-		case refusal == nil:
+		} else if refusal == nil {
 			refusal = err
 		}
 	}
-	f.Works = refusal == nil
-	f.Detail = fmt.Sprintf("executable, maps and root of %d other processes", readable)
-	if !f.Works {
-		f.Detail = fmt.Sprintf("of %d of %d other processes", readable, len(pids))
+	f.Detail = fmt.Sprintf("of %d of %d other processes", readable, tried)
+	missing := h.held.missing(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
+	switch {
+	case refusal == nil:
+		f.Works = true
+	case missing == "" && readable > 0: // a security module may protect a few
+		f.Works = true
+		f.Detail += fmt.Sprintf(" (%v)", refusal)
+	case missing == "":
 		f.Why = refusal.Error() + ": frames of such processes stay without names"
-		f.Do = "run outside of the user namespace"
-		if missing := h.held.missing(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH); missing != "" {
-			f.Do = grant(missing)
-		}
+		f.Do = "a security module forbids it: look into dmesg"
+	default:
+		f.Why = refusal.Error() + ": frames of such processes stay without names"
+		f.Do = grant(missing)
 	}
 	return f
 }

@@ -4,7 +4,9 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +15,11 @@ func (h *host) hostPIDs(ctx context.Context) Finding {
 	f := Finding{Area: AreaProcesses, Name: HostPIDs}
 	if _, err := os.Stat(h.proc("self", "ns", "pid")); err != nil {
 		f.Why = err.Error() + ": this /proc belongs to other processes"
+		f.Do = "mount -t proc proc " + h.cfg.Proc
+		return f
+	}
+	if number, err := os.Readlink(h.proc("self")); err == nil && number != strconv.Itoa(os.Getpid()) {
+		f.Why = fmt.Sprintf("%s counts this process as %s, the kernel as %d: it belongs to another PID namespace, and samples may get the names of other processes", h.cfg.Proc, number, os.Getpid())
 		f.Do = "mount -t proc proc " + h.cfg.Proc
 		return f
 	}
