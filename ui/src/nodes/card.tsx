@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: whether it is there, whether it is well, what it can and cannot do, what it lost.
+
+import type { ComponentChildren } from "preact";
+import type { Node } from "../api/answers";
+import * as format from "../format";
+import { formatQuery } from "../query/matchers";
+import { useStore } from "../state/store";
+
+export function NodeCard({ node: n, alone }: { node: Node; alone: boolean }) {
+  const store = useStore();
+  const { open } = store.state.value;
+  const shown = alone || open === n.name;
+  const lost = n.losses.reduce((sum, l) => sum + l.count, 0);
+  const missing = n.capabilities.filter((c) => !c.available).length;
+  return (
+    <li class="node" data-node={n.name}>
+      <div class="node-head">
+        <span class={n.connected ? "dot on" : "dot"} title={n.connected ? "connected" : "not connected"} />
+        <button
+          type="button"
+          class="link node-name"
+          aria-expanded={shown}
+          onClick={() => store.patch({ open: shown ? "" : n.name })}
+        >
+          {n.name}
+        </button>
+        <span class="faint">
+          {n.connected ? "connected" : "not connected"}, heard of {format.ago(Date.parse(n.lastHeartbeat))}
+        </span>
+        <span class={`state ${n.health.status === "ok" ? "good" : n.health.status === "degraded" ? "bad" : "quiet"}`}>
+          {n.health.status}
+        </span>
+        {n.health.message && <span>{n.health.message}</span>}
+        {lost > 0 && <span class="loss">{format.whole(lost)} lost</span>}
+        {missing > 0 && !shown && <span class="faint">{missing} capabilities missing</span>}
+        <span class="stretch" />
+        <button
+          type="button"
+          onClick={() =>
+            store.patch({
+              view: "profile",
+              query: formatQuery([{ name: "node", op: "=", value: n.name }]),
+              capture: "",
+              zoom: "",
+            })
+          }
+        >
+          profile
+        </button>
+      </div>
+      {shown && <Details node={n} />}
+    </li>
+  );
+}
+
+function Details({ node: n }: { node: Node }) {
+  const { health: h } = n;
+  const samples = h.samples || Number.NaN;
+  return (
+    <div class="node-details">
+      <Facts
+        title="agent"
+        rows={[
+          ["version", n.agentVersion || "–"],
+          ["server", n.server || "–"],
+          ["memory", h.rssBytes ? format.bytes(h.rssBytes) : "–"],
+          ["CPU used", h.cpuSeconds ? format.nanoseconds(h.cpuSeconds * 1e9) : "–"],
+          ["samples", h.samples ? format.whole(h.samples) : "–"],
+          ["CPU a sample", Number.isFinite(samples) ? format.nanoseconds((1e9 * h.cpuSeconds) / samples) : "–"],
+          ["spooled", h.spooledBatches ? `${format.bytes(h.spooledBytes)} in ${h.spooledBatches}` : "nothing"],
+        ]}
+      />
+      <Facts
+        title="host"
+        rows={[
+          ...n.host,
+          ["boot", n.bootId || "–"],
+          ["first seen", format.clock(Date.parse(n.firstSeen))],
+          ...n.devices.map((d): [string, string] => [d.kind, `${d.model} ${d.id}`.trim()]),
+        ]}
+      />
+      <section>
+        <h3>losses</h3>
+        {n.losses.length === 0 && <p class="faint">none</p>}
+        <table class="facts">
+          <tbody>
+            {n.losses.map((l) => (
+              <tr key={l.place} class={l.count > 0 ? "loss" : ""}>
+                <th>{l.place}</th>
+                <td class="num">{format.whole(l.count)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <section class="capabilities">
+        <h3>capabilities</h3>
+        <table class="facts">
+          <tbody>
+            {n.capabilities.map((c) => (
+              <tr key={c.name}>
+                <th>{c.name}</th>
+                <td class={c.available ? "yes" : "no"}>{c.available ? "yes" : "no"}</td>
+                <td>{c.reason}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {n.capabilities.length === 0 && <p class="faint">none told</p>}
+      </section>
+    </div>
+  );
+}
+
+function Facts({ title, rows }: { title: string; rows: [string, ComponentChildren][] }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <table class="facts">
+        <tbody>
+          {rows.map(([name, value]) => (
+            <tr key={name}>
+              <th>{name}</th>
+              <td>{value}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was lost while these samples were taken, beside them: a graph that lacks a part says so.
+
+import type { Loss } from "../api/profile";
+import * as format from "../format";
+
+/** More than these are put together. */
+const MOST = 4;
+
+interface LossesProps {
+  losses: Loss[];
+  kept: ReadonlyMap<string, number> | null; // samples by node, when known
+}
+
+export function Losses({ losses, kept }: LossesProps) {
+  const some = losses.filter((l) => l.count > 0).sort((a, b) => b.count - a.count);
+  if (some.length === 0) return null;
+  const rest = some.slice(MOST);
+  return (
+    <div class="losses" role="status" aria-label="losses">
+      {some.slice(0, MOST).map((l) => (
+        <span key={`${l.node} ${l.place}`}>{sentence(l, kept?.get(l.node))}</span>
+      ))}
+      {rest.length > 0 && (
+        <span title={rest.map((l) => sentence(l, kept?.get(l.node))).join("\n")}>
+          and at {rest.length} more places {format.whole(rest.reduce((n, l) => n + l.count, 0))}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** "2.1 % lost at ring on node-17 (1 234)". */
+export function sentence(l: Loss, kept: number | undefined): string {
+  const where = `lost at ${l.place}${l.node ? ` on ${l.node}` : ""}`;
+  if (!kept) return `${format.whole(l.count)} ${where}`;
+  return `${format.percent(l.count, l.count + kept)} ${where} (${format.whole(l.count)})`;
+}

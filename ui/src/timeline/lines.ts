@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the answers' series to the columns that a chart draws.
+
+import type { Series } from "../api/answers";
+
+export interface Line {
+  label: string;
+  colour: string;
+  points: Map<number, number>; // by Unix milliseconds
+}
+
+/** One line out of several series, point by point. */
+export function together(series: Series[], how: "sum" | "mean"): Map<number, number> {
+  const sums = new Map<number, { sum: number; n: number }>();
+  for (const s of series) {
+    for (let i = 0; i < s.times.length; i++) {
+      const at = sums.get(s.times[i]);
+      if (at) {
+        at.sum += s.values[i];
+        at.n++;
+      } else {
+        sums.set(s.times[i], { sum: s.values[i], n: 1 });
+      }
+    }
+  }
+  const out = new Map<number, number>();
+  for (const [t, { sum, n }] of sums) out.set(t, how === "mean" ? sum / n : sum);
+  return out;
+}
+
+export interface Columns {
+  times: number[]; // Unix seconds, ascending
+  columns: (number | null)[][]; // as drawn: stacked where asked for
+  values: (number | null)[][]; // as measured
+}
+
+/**
+ * Sets lines side by side. Where steps are missing there is a gap, not a line drawn across it;
+ * stacked, each line stands on those before it.
+ */
+export function columnsOf(lines: Line[], stepMs: number, stacked: boolean): Columns {
+  const all = new Set<number>();
+  for (const l of lines) for (const t of l.points.keys()) all.add(t);
+  const times = withGaps([...all].sort((a, b) => a - b), stepMs);
+  const values = lines.map((l) => times.map((t) => l.points.get(t) ?? null));
+  if (!stacked) return { times: times.map((t) => t / 1000), columns: values, values };
+
+  const height = new Float64Array(times.length);
+  const columns = values.map((column) =>
+    column.map((v, i) => {
+      if (v === null) return null;
+      height[i] += v;
+      return height[i];
+    }),
+  );
+  return { times: times.map((t) => t / 1000), columns, values };
+}
+
+/** Adds a time without a point where more than two steps are missing. */
+function withGaps(times: number[], stepMs: number): number[] {
+  const out: number[] = [];
+  for (let i = 0; i < times.length; i++) {
+    if (i > 0 && times[i] - times[i - 1] > 2.5 * stepMs) out.push(times[i - 1] + stepMs);
+    out.push(times[i]);
+  }
+  return out;
+}
+
+/** The step asked for: about one point per two pixels, whole seconds, and not finer than readings come. */
+export function stepSeconds(rangeSeconds: number, pixels = 300): number {
+  const least = Math.max(1, rangeSeconds / pixels);
+  const nice = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  return nice.find((s) => s >= least) ?? Math.ceil(least);
+}
