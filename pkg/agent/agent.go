@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer names.Close()
 	a.quality = names.quality
 
-	a.findings = doctor.Examine(ctx)
+	a.findings = doctor.Examine(ctx, doctor.Config{Proc: procRoot, Sys: "/sys", Data: cfg.Uplink.Data})
 	log.Info("diagon agent starts", "version", cfg.Version, "node", cfg.Node, "host", doctor.Summary(a.findings))
 
 	if err := a.connect(names, bootID); err != nil {

@@ -18,6 +18,7 @@ import (
 //	decode    a record of the kernel half was not understood
 //	queue     the stages behind the collectors did not keep up
 //	exited    the process had gone before its code could be named (the sample is kept, without names)
+//	exec      the process became another program before its code could be named (kept, without names)
 //	window    a recording met more different stacks than it holds
 //	readings  more readings came in one window than it holds
 //	encode    a window could not be written as pprof

@@ -27,7 +27,9 @@ func OpenNames(proc string, lost collector.Lost, log *slog.Logger) (Names, error
 	if err != nil {
 		return Names{}, err
 	}
-	symbols, err := symbol.New(symbol.DefaultConfig(), proc, lost, log)
+	roots := symbol.DefaultRoots()
+	roots.Proc = proc
+	symbols, err := symbol.New(symbol.DefaultConfig(), roots, lost, log)
 	if err != nil {
 		return Names{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	diagonv1 "diagon.dev/diagon/api/diagon/v1"
+	"diagon.dev/diagon/pkg/agent/doctor"
 	"diagon.dev/diagon/pkg/collector"
 	"diagon.dev/diagon/pkg/profile"
 )
@@ -90,6 +91,9 @@ func (r reporter) Capabilities() []*diagonv1.Capability {
 		out = append(out, c)
 	}
 	for _, f := range r.a.findings {
+		if f.Name == doctor.OnCPU || f.Area == doctor.AreaLater {
+			continue // the collector's own state says more; what nothing uses says nothing
+		}
 		out = append(out, &diagonv1.Capability{Name: f.Name, Available: f.Works, Reason: sentence(f.Why, f.Do)})
 	}
 	return out
