@@ -27,7 +27,7 @@ func Record(ctx context.Context, names Names, r Recording) (Window, error) {
 	var losses Losses
 	cfg := oncpu.DefaultConfig()
 	cfg.Hz, cfg.PIDs = r.Hz, r.PIDs
-	cfg.Drain = drainFor(r.Hz)
+	cfg.Drain = r.drain()
 	if err := cfg.Validate(); err != nil {
 		return Window{}, fmt.Errorf("record: %w", err)
 	}
@@ -75,8 +75,12 @@ func Record(ctx context.Context, names Names, r Recording) (Window, error) {
 	return window, nil
 }
 
-// drainFor reads the ring often enough for a high rate: about 50 samples a CPU each time.
-func drainFor(hz int) time.Duration {
-	every := 50 * time.Second / time.Duration(max(hz, 1))
+// drain is how often the ring is read: about 50 samples a CPU each time. Chosen processes
+// may live for a moment only, and what has gone before it is read has no names.
+func (r Recording) drain() time.Duration {
+	if len(r.PIDs) > 0 {
+		return 20 * time.Millisecond
+	}
+	every := 50 * time.Second / time.Duration(max(r.Hz, 1))
 	return min(max(every, 50*time.Millisecond), 500*time.Millisecond)
 }
