@@ -32,11 +32,11 @@ static __always_inline __u32 number_in_namespace(struct pid *pid)
 	return 0;
 }
 
-/* The thread's number; 0 when the reader cannot see it. */
+/* The thread's number; 0 when the reader cannot see it. task is one the verifier trusts. */
 static __always_inline __u32 visible_tid(struct task_struct *task)
 {
 	if (!pid_namespace)
-		return BPF_CORE_READ(task, pid);
+		return task->pid;
 	return number_in_namespace(BPF_CORE_READ(task, thread_pid));
 }
 
@@ -44,6 +44,6 @@ static __always_inline __u32 visible_tid(struct task_struct *task)
 static __always_inline __u32 visible_pid(struct task_struct *task)
 {
 	if (!pid_namespace)
-		return BPF_CORE_READ(task, tgid);
+		return task->tgid;
 	return number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
 }

@@ -119,10 +119,10 @@ func start(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 }
 
 // sampled runs a collector until enough says that the samples so far do, and
-// fails the test when they still do not after half a minute.
+// fails the test when they still do not after a minute.
 func sampled(t *testing.T, c *Collector, enough func(all []profile.Sample) bool) []profile.Sample {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all []profile.Sample
 	satisfied := false
@@ -135,7 +135,7 @@ func sampled(t *testing.T, c *Collector, enough func(all []profile.Sample) bool)
 	}))
 	skipOrFail(t, err)
 	if !satisfied {
-		t.Fatalf("still not enough after %d samples in half a minute", len(all))
+		t.Fatalf("still not enough after %d samples in a minute", len(all))
 	}
 	return all
 }

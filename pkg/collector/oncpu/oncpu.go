@@ -30,7 +30,8 @@ type Config struct {
 }
 
 // DefaultConfig samples at a prime rate, so as not to march in step with timers.
-func DefaultConfig() Config { return Config{Hz: 19, Drain: 500 * time.Millisecond} }
+// To wake up for a drain costs as much as to decode a hundred samples.
+func DefaultConfig() Config { return Config{Hz: 19, Drain: time.Second} }
 
 // maxPIDs is far below the room in the kernel's set, which must also hold their children.
 const maxPIDs = 1024

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +88,7 @@ func TestNested(t *testing.T) {
 			return p.address(f.Location.Offset), nil
 		})
 	})
+	t.Run("a number that is used again is not chosen again", func(t *testing.T) { testReusedNumber(t, inside) })
 }
 
 func addressOf(_ *program, f profile.Frame) (uint64, error) { return f.Address, nil }
@@ -124,5 +126,42 @@ func checkStacks(t *testing.T, all []profile.Sample, thread string, pid int, p *
 	}
 	if share := float64(whole) / float64(stacks); !(share >= 0.95) {
 		t.Errorf("%d of %d stacks are whole, want 95 %% or more", whole, stacks)
+	}
+}
+
+// startAs starts cmd so that it gets a number in this PID namespace. Somebody
+// else's fork can take the number first; then ok is false.
+func startAs(t *testing.T, pid int, cmd *exec.Cmd) (ok bool) {
+	t.Helper()
+	err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0)
+	skipOrFail(t, err)
+	return start(t, cmd).Process.Pid == pid
+}
+
+// testReusedNumber runs inside TestNested, where numbers can be chosen: the
+// number of a chosen process that is gone goes to a stranger.
+func testReusedNumber(t *testing.T, busy *program) {
+	const number = 20000
+	gone := exec.CommandContext(t.Context(), "true")
+	if !startAs(t, number, gone) || gone.Wait() != nil {
+		t.Fatalf("no process %d that is gone", number)
+	}
+	chosen := start(t, exec.CommandContext(t.Context(), busy.path))
+
+	cfg := fast()
+	cfg.PIDs = []int{number, chosen.Process.Pid}
+	is := atLeast(200, ofProcess(chosen.Process.Pid))
+	met := false
+	all := sampled(t, New(cfg, lossTolerated), func(all []profile.Sample) bool {
+		if !met {
+			met = startAs(t, number, exec.CommandContext(t.Context(), busy.path))
+			if !met {
+				t.Fatalf("the stranger did not get number %d", number)
+			}
+		}
+		return is(all)
+	})
+	if n := count(all, ofProcess(number)); n > 0 {
+		t.Errorf("%d samples of a stranger who has the number of a chosen process", n)
 	}
 }
