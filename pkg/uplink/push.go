@@ -68,11 +68,12 @@ func (s *Session) oldestBoot(ctx context.Context) (string, bool) {
 	}
 }
 
-// A pusher is one PushProfiles stream. It carries batches of one boot only, since a
-// durable sequence says nothing of which boot it counts.
+// A pusher is one PushProfiles stream. It carries batches of one node and boot only,
+// since a durable sequence says nothing of which it counts.
 type pusher struct {
 	s      *Session
 	bootID string
+	node   string // of the first batch sent
 	stream grpc.BidiStreamingClient[diagonv1.PushProfilesRequest, diagonv1.PushProfilesResponse]
 	wake   chan struct{} // holds a token after an answer
 
@@ -94,7 +95,7 @@ type sent struct {
 }
 
 // pushBoot sends the batches of one boot, oldest first. It returns nil when none of
-// them is left and newer ones wait.
+// them is left, or none under the same node's name, and newer ones wait.
 func (s *Session) pushBoot(ctx context.Context, client diagonv1.DiagnosticsClient, bootID string, single int) (*pusher, error) {
 	p := &pusher{s: s, bootID: bootID, wake: make(chan struct{}, 1), heard: time.Now(), single: single}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -131,7 +132,15 @@ func (p *pusher) send(ctx context.Context, cancel context.CancelCauseFunc, recei
 		case ok && batch.BootID != p.bootID && p.idle():
 			return nil
 		case ok && batch.BootID == p.bootID && p.fits(len(batch.Data)):
-			if err := p.write(batch.Sequence, batch.Samples, batch.Data, cancel); err != nil {
+			b := new(diagonv1.Batch)
+			broken := proto.Unmarshal(batch.Data, b)
+			if broken == nil && p.isAnotherNodes(b) {
+				if p.idle() {
+					return nil
+				}
+				break
+			}
+			if err := p.write(batch, b, broken, cancel); err != nil {
 				if errors.Is(err, io.EOF) {
 					err, received = <-received, nil
 				}
@@ -156,17 +165,27 @@ func (p *pusher) send(ctx context.Context, cancel context.CancelCauseFunc, recei
 	}
 }
 
+// isAnotherNodes reports whether a batch was made under another name than those before
+// it: by an agent that was started with another one since. Caller is the sender.
+func (p *pusher) isAnotherNodes(b *diagonv1.Batch) bool {
+	if p.node == "" {
+		p.node = b.GetNode()
+	}
+	return b.GetNode() != p.node
+}
+
 // write sends a batch and notes it as in flight.
-func (p *pusher) write(sequence, samples uint64, data []byte, cancel context.CancelCauseFunc) error {
-	b := new(diagonv1.Batch)
-	err := proto.Unmarshal(data, b)
-	p.depart(sent{sequence: sequence, samples: samples, bytes: uint64(len(data)), rejected: err != nil, unsent: err != nil})
-	if err != nil {
-		p.s.log.Error("A batch in the spool is none.", "sequence", sequence, "samples", samples, "error", err)
+func (p *pusher) write(spooled spool.Batch, b *diagonv1.Batch, broken error, cancel context.CancelCauseFunc) error {
+	p.depart(sent{
+		sequence: spooled.Sequence, samples: spooled.Samples, bytes: uint64(len(spooled.Data)),
+		rejected: broken != nil, unsent: broken != nil,
+	})
+	if broken != nil {
+		p.s.log.Error("A batch in the spool is none.", "sequence", spooled.Sequence, "samples", spooled.Samples, "error", broken)
 		return nil
 	}
 	defer within(p.s.cfg.AnswerTimeout, cancel)()
-	p.s.counts.sent(samples)
+	p.s.counts.sent(spooled.Samples)
 	return p.stream.Send(&diagonv1.PushProfilesRequest{Batch: b})
 }
 

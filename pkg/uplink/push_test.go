@@ -249,6 +249,29 @@ func TestBatchesOfAnEarlierBootGoFirstUnderTheirOwnName(t *testing.T) {
 	}
 }
 
+func TestBatchesUnderAnEarlierNameOfTheNodeGoOverAStreamOfTheirOwn(t *testing.T) {
+	state := uplinktest.NewState()
+	server := uplinktest.Start(t, "127.0.0.1:0", state, uplinktest.Behaviour{})
+	cfg := quick(t, "127.0.0.1:1")
+	a := start(t, cfg)
+	push(t, a, 0, 5)
+	a.stop()
+	cfg.Channel = server.Address
+	b := startAs(t, cfg, Identity{Node: "renamed", BootID: bootA}, new(node))
+	push(t, b, 5, 10)
+	flush(t, b)
+	wantAll(t, state, 10)
+	for i, got := range state.Batches() {
+		want := "n1"
+		if i >= 5 {
+			want = "renamed"
+		}
+		if got.GetNode() != want {
+			t.Errorf("batch %d is of node %s, want %s", i, got.GetNode(), want)
+		}
+	}
+}
+
 func TestAnAgentThatIsStartedAgainGoesOnWhereItWas(t *testing.T) {
 	state := uplinktest.NewState()
 	server := uplinktest.Start(t, "127.0.0.1:0", state, uplinktest.Behaviour{})

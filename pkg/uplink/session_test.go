@@ -129,8 +129,13 @@ func start(t testing.TB, cfg Config) *agent { return startBoot(t, cfg, bootA, ne
 
 func startBoot(t testing.TB, cfg Config, bootID string, n *node) *agent {
 	t.Helper()
+	return startAs(t, cfg, Identity{Node: "n1", BootID: bootID}, n)
+}
+
+func startAs(t testing.TB, cfg Config, id Identity, n *node) *agent {
+	t.Helper()
 	log := new(logBuffer)
-	s, err := New(cfg, Identity{Node: "n1", BootID: bootID}, n, n, n.lose, slog.New(slog.NewTextHandler(log, nil)))
+	s, err := New(cfg, id, n, n, n.lose, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,12 +199,21 @@ func (s *Server) PushProfiles(stream grpc.BidiStreamingServer[diagonv1.PushProfi
 	if err := stream.Send(&diagonv1.PushProfilesResponse{CreditBytes: credit}); err != nil {
 		return err
 	}
+	var first *diagonv1.Batch
+	last := uint64(0)
 	for {
 		m, err := stream.Recv()
 		if err != nil {
 			return err
 		}
 		b := m.GetBatch()
+		if first == nil {
+			first = b
+		}
+		if b.GetNode() != first.GetNode() || b.GetBootId() != first.GetBootId() || b.GetSequence() <= last {
+			return status.Error(codes.InvalidArgument, "batches of one stream are of one node and boot, and rise")
+		}
+		last = b.GetSequence()
 		how = s.behaviour()
 		if how.Batch != nil {
 			if err := how.Batch(b); err != nil {
