@@ -152,16 +152,17 @@ func (s *Session) takeCapture(r *diagonv1.CaptureRequest) {
 		s.log.Warn("Ignoring a capture whose id is not valid.", "id", id)
 		return
 	}
-	again, err := s.seen.add(id)
+	before, err := s.seen.add(id)
 	if err != nil {
 		s.log.Warn("Cannot write down a capture's id: delivered again after a restart it would run twice.", "capture", id, "error", err)
 	}
-	if !again {
+	if before == never {
 		s.orders.Capture(r)
 		return
 	}
 	s.log.Info("A capture was ordered again; it is not run again.", "capture", id)
-	if !s.outbox.again(id) {
+	told := s.outbox.again(id)
+	if before == earlierLife && !told {
 		s.outbox.capture(&diagonv1.CaptureUpdate{
 			Id:      id,
 			State:   diagonv1.CaptureState_CAPTURE_STATE_FAILED,

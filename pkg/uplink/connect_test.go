@@ -177,6 +177,9 @@ func TestACaptureIsHandedOverOnceHoweverOftenItIsOrdered(t *testing.T) {
 	if got := fmt.Sprint(a.taken()); got != "[c1 c2]" {
 		t.Errorf("captures handed over: %s, want [c1 c2]", got)
 	}
+	if u := state.Updates(); len(u) > 0 {
+		t.Errorf("the server was told %v of captures that still wait to run", u)
+	}
 	a.stop()
 
 	b := start(t, cfg) // a new life of the agent remembers

@@ -27,13 +27,22 @@ type seen struct {
 	mu    sync.Mutex
 	file  *os.File
 	order []string // oldest first
-	known map[string]bool
+	known map[string]sighting
 	lines int // in the file
 }
 
+// A sighting says when an order was handed over before.
+type sighting uint8
+
+const (
+	never sighting = iota
+	thisLife
+	earlierLife // of the agent: what became of it then is not known
+)
+
 // openSeen reads the ids that an earlier life of the agent left at path.
 func openSeen(path string) (*seen, error) {
-	s := &seen{path: path, known: make(map[string]bool)}
+	s := &seen{path: path, known: make(map[string]sighting)}
 	if path == "" {
 		return s, nil
 	}
@@ -50,7 +59,7 @@ func openSeen(path string) (*seen, error) {
 		return nil, fmt.Errorf("orders seen: %s: %w", path, err)
 	}
 	for _, id := range ids {
-		s.remember(id)
+		s.remember(id, earlierLife)
 	}
 	s.lines = 2 * maxSeen // whatever is there, the next add writes the file anew
 	return s, nil
@@ -74,33 +83,33 @@ func readSeen(r io.Reader) ([]string, error) {
 	return ids[max(0, len(ids)-maxSeen):], nil
 }
 
-// add remembers id durably and reports whether it was known. With an error it is
+// add remembers id durably and answers when it was seen before. With an error it is
 // remembered in memory all the same.
-func (s *seen) add(id string) (again bool, err error) {
+func (s *seen) add(id string) (sighting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known[id] {
-		return true, nil
+	if before := s.known[id]; before != never {
+		return before, nil
 	}
-	s.remember(id)
+	s.remember(id, thisLife)
 	if s.path == "" {
-		return false, nil
+		return never, nil
 	}
 	if s.file == nil || s.lines >= 2*maxSeen {
-		return false, s.rewrite()
+		return never, s.rewrite()
 	}
 	if _, err := s.file.WriteString(id + "\n"); err != nil {
-		return false, errors.Join(err, s.rewrite())
+		return never, errors.Join(err, s.rewrite())
 	}
 	s.lines++
-	return false, s.file.Sync()
+	return never, s.file.Sync()
 }
 
-func (s *seen) remember(id string) {
-	if s.known[id] {
+func (s *seen) remember(id string, when sighting) {
+	if s.known[id] != never {
 		return
 	}
-	s.known[id] = true
+	s.known[id] = when
 	s.order = append(s.order, id)
 	if len(s.order) > maxSeen {
 		delete(s.known, s.order[0])

@@ -15,13 +15,13 @@ func TestSeenRemembersAcrossRestarts(t *testing.T) {
 		name string
 		file string // "" is no file
 		add  string
-		want bool
+		want sighting
 	}{
-		{"no file", "", "a", false},
-		{"an id of an earlier life", "a\nb\n", "a", true},
-		{"an id that is new", "a\nb\n", "c", false},
-		{"a line cut short is no id", "a\nlong-i", "long-i", false},
-		{"rubbish between the ids", "a\n\x00\xff \n/etc\nb\n", "b", true},
+		{"no file", "", "a", never},
+		{"an id of an earlier life", "a\nb\n", "a", earlierLife},
+		{"an id that is new", "a\nb\n", "c", never},
+		{"a line cut short is no id", "a\nlong-i", "long-i", never},
+		{"rubbish between the ids", "a\n\x00\xff \n/etc\nb\n", "b", earlierLife},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "seen")
@@ -30,22 +30,41 @@ func TestSeenRemembersAcrossRestarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for life := range 2 {
-				s, err := openSeen(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again, err := s.add(tt.add)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want := tt.want || life > 0; again != want {
-					t.Errorf("life %d: known %v, want %v", life, again, want)
-				}
-				s.close()
+			first, second := openedSeen(t, path), tt.want
+			if got := added(t, first, tt.add); got != tt.want {
+				t.Errorf("seen before: %v, want %v", got, tt.want)
+			}
+			if second == never {
+				second = thisLife
+			}
+			if got := added(t, first, tt.add); got != second {
+				t.Errorf("seen before, the second time: %v, want %v", got, second)
+			}
+			first.close()
+			if got := added(t, openedSeen(t, path), tt.add); got != earlierLife {
+				t.Errorf("seen before, after a restart: %v, want %v", got, earlierLife)
 			}
 		})
 	}
+}
+
+func openedSeen(t *testing.T, path string) *seen {
+	t.Helper()
+	s, err := openSeen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.close() })
+	return s
+}
+
+func added(t *testing.T, s *seen, id string) sighting {
+	t.Helper()
+	before, err := s.add(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return before
 }
 
 func TestSeenIsBounded(t *testing.T) {
@@ -57,14 +76,10 @@ func TestSeenIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, []byte(old.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSeen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	s := openedSeen(t, path)
 	for i := range 10 {
-		if again, err := s.add(fmt.Sprintf("new-%d", i)); again || err != nil {
-			t.Fatalf("add = %v, %v", again, err)
+		if before := added(t, s, fmt.Sprintf("new-%d", i)); before != never {
+			t.Fatalf("new-%d was seen before", i)
 		}
 	}
 	if len(s.order) != maxSeen || len(s.known) != maxSeen {
@@ -77,7 +92,7 @@ func TestSeenIsBounded(t *testing.T) {
 	if n := strings.Count(string(raw), "\n"); n > 2*maxSeen {
 		t.Errorf("the file has %d lines", n)
 	}
-	if again, _ := s.add(fmt.Sprintf("id-%d", 3*maxSeen-1)); !again {
+	if added(t, s, fmt.Sprintf("id-%d", 3*maxSeen-1)) != earlierLife {
 		t.Error("the newest of the old ids is forgotten")
 	}
 }
