@@ -122,13 +122,16 @@ func (s *Set) Origin(name string) string {
 
 // FlagError adds the nearest names to pflag's error about a flag that does not
 // exist. It fits cobra's SetFlagErrorFunc.
-func (s *Set) FlagError(err error) error {
+func (s *Set) FlagError(err error) error { return FlagError(s.flags, err) }
+
+// FlagError does the same for flags that are no settings.
+func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
 	var names []string
-	s.flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return fmt.Errorf("%w%s", err, didYouMean("--", unknown.GetSpecifiedName(), names))
 }
 

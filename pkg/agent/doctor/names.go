@@ -25,7 +25,7 @@ func (h *host) kernelSymbols(ctx context.Context) Finding {
 		f.Why = err.Error() + ": kernel frames stay without names"
 		f.Do = "use a kernel built with CONFIG_KALLSYMS"
 	case shown:
-		f.Works = true
+		f.Works, f.Detail = true, "the kernel shows its addresses"
 	case h.sysctl("kernel.kptr_restrict") == "2":
 		f.Why = "kallsyms shows zeros, kernel.kptr_restrict is 2: kernel frames stay without names"
 		f.Do = "sysctl -w kernel.kptr_restrict=1"
@@ -172,7 +172,7 @@ func (h *host) deletedFiles(ctx context.Context) Finding {
 		_, err = os.Stat(dir + "/" + entries[0].Name())
 	}
 	if err == nil {
-		f.Works = true
+		f.Works, f.Detail = true, "a file replaced while it runs can still be opened"
 		return f
 	}
 	f.Why = err.Error() + ": files that were deleted or replaced while they run get no names"

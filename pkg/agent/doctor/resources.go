@@ -21,7 +21,7 @@ func (h *host) pressure(ctx context.Context) Finding {
 		f.Do = "boot with psi=1"
 		return f
 	}
-	f.Works = true
+	f.Works, f.Detail = true, "waiting for CPU, memory and disk is told"
 	return f
 }
 
@@ -113,10 +113,10 @@ func (h *host) tracefs(ctx context.Context) Finding {
 	_, err := os.ReadDir(h.sys("kernel/tracing/events/syscalls"))
 	if err != nil {
 		f.Why = err.Error()
-		f.Do = "nothing: not needed yet (mount -t tracefs tracefs /sys/kernel/tracing)"
+		f.Do = "mount -t tracefs tracefs " + h.sys("kernel/tracing")
 		return f
 	}
-	f.Works = true
+	f.Works, f.Detail = true, "tracepoints have names"
 	return f
 }
 

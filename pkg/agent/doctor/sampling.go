@@ -163,7 +163,7 @@ func (h *host) ringBuffer(ctx context.Context) Finding {
 		return h.refused(f, err, unix.CAP_BPF)
 	}
 	defer r.Close()
-	f.Works = true
+	f.Works, f.Detail = true, "samples come through it"
 	return f
 }
 
@@ -175,7 +175,7 @@ func (h *host) kernelTypes(ctx context.Context) Finding {
 		f.Do = "use a kernel built with CONFIG_DEBUG_INFO_BTF"
 		return f
 	}
-	f.Works = true
+	f.Works, f.Detail = true, "programs fit themselves to this kernel"
 	return f
 }
 
@@ -193,7 +193,7 @@ func (h *host) statistics(ctx context.Context) Finding {
 		return f
 	}
 	stats.Close()
-	f.Works = true
+	f.Works, f.Detail = true, "the kernel can time BPF programs"
 	return f
 }
 
@@ -219,7 +219,7 @@ func (h *host) helpers(ctx context.Context) Finding {
 	f.Works, f.Detail = len(missing) == 0, strings.Join(have, ", ")
 	if !f.Works {
 		f.Why = "the kernel refuses " + strings.Join(missing, ", ")
-		f.Do = "nothing: not needed yet"
+		f.Do = "use Linux 5.17 or later"
 		if lacks := h.held.missing(unix.CAP_BPF, unix.CAP_PERFMON); lacks != "" {
 			f.Why, f.Do = f.Why+": this process lacks "+lacks, grant(lacks)
 		}

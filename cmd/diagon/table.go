@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+)
+
+// A table lines up its cells. Columns of numbers stand to the right.
+type table struct {
+	head []string
+	rows [][]string
+	// right says of each column whether it is aligned to the right.
+	right []bool
+}
+
+// newTable names the columns; a name that begins with ">" is aligned to the right.
+func newTable(head ...string) *table {
+	t := &table{}
+	for _, h := range head {
+		name, right := strings.CutPrefix(h, ">")
+		t.head = append(t.head, name)
+		t.right = append(t.right, right)
+	}
+	return t
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write leaves two spaces between columns and none at the end of a line.
+func (t *table) write(w io.Writer) error {
+	widths := make([]int, len(t.head))
+	all := append([][]string{t.head}, t.rows...)
+	for _, row := range all {
+		for i, cell := range row {
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	for _, row := range all {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-lipgloss.Width(cell))
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			if t.right[i] {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
