@@ -189,7 +189,7 @@ var (
 func batch(t testing.TB, node string, sequence uint64, n int64) *diagonv1.Batch {
 	t.Helper()
 	p := sampled(n)
-	raw, err := pprofio.Marshal(*p, pprofio.Meta{Node: node, AgentVersion: "test"})
+	raw, err := pprofio.Marshal(p, pprofio.Meta{Node: node, AgentVersion: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
