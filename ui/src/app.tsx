@@ -26,7 +26,11 @@ export function App() {
   return (
     <>
       <header class="head">
-        <a class="brand" href={store.link({ view: "profile" })} onClick={within(() => store.patch({ view: "profile" }))}>
+        <a
+          class="brand"
+          href={store.link({ view: "profile" })}
+          onClick={within(() => store.patch({ view: "profile" }))}
+        >
           <img src="./favicon.svg" alt="" width="16" height="16" /> diagon
         </a>
         <nav class="views" aria-label="views">
@@ -45,7 +49,9 @@ export function App() {
         {view === "profile" && <TimePicker />}
         {nodes.error && (
           <span class="head-error" role="alert" title={nodes.error.message}>
-            {nodes.error instanceof api.UnreachableError ? "server unreachable" : nodes.error.message}
+            {nodes.error instanceof api.UnreachableError
+              ? "server unreachable"
+              : nodes.error.message}
             <button type="button" class="link" onClick={nodes.reload}>
               try again
             </button>
@@ -74,7 +80,10 @@ function within(go: () => void) {
 function NodeCount({ nodes }: { nodes: Node[] }) {
   const there = nodes.filter((n) => n.connected).length;
   return (
-    <span class={there < nodes.length ? "badge warn" : "badge"} title={`${there} of ${nodes.length} connected`}>
+    <span
+      class={there < nodes.length ? "badge warn" : "badge"}
+      title={`${there} of ${nodes.length} connected`}
+    >
       {there === nodes.length ? there : `${there}/${nodes.length}`}
     </span>
   );

@@ -4,29 +4,29 @@
 const SI = ["", "k", "M", "G", "T", "P"];
 const IEC = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** Three significant digits, without an exponent and without trailing zeros. */
+/** Three significant digits, without an exponent; whole numbers without a fraction. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 100) return value.toFixed(0);
-  if (size >= 10) return trim(value.toFixed(1));
-  if (size >= 1) return trim(value.toFixed(2));
-  if (size === 0) return "0";
-  return trim(value.toPrecision(2).includes("e") ? value.toFixed(6) : value.toPrecision(2));
+  if (size >= 99.95 || Number.isInteger(value)) return value.toFixed(0);
+  if (size >= 9.995) return value.toFixed(1);
+  if (size >= 0.01) return value.toFixed(2);
+  return value.toPrecision(2).includes("e") ? value.toFixed(6) : value.toPrecision(2);
 }
 
-function trim(text: string): string {
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+/** Text as an axis has it: without zeros that say nothing. */
+export function tidy(text: string): string {
+  return text.replace(/(\.\d*?)0+(?!\d)/, "$1").replace(/\.(?!\d)/, "");
 }
 
-function scaled(value: number, step: number, units: string[]): string {
+function scaled(value: number, step: number, units: string[], of = ""): string {
   let unit = 0;
   // 999.5 and more would be written with four digits.
   while (Math.abs(value) >= step - 0.5 && unit < units.length - 1) {
     value /= step;
     unit++;
   }
-  return `${digits(value)}\u202f${units[unit]}`.trim();
+  return `${digits(value)}\u202f${units[unit]}${of}`.trim();
 }
 
 /** 1234567 -> "1.23 M". */
@@ -65,6 +65,7 @@ export function nanoseconds(value: number): string {
 export function percent(part: number, all = 1): string {
   const share = all === 0 ? 0 : (100 * part) / all;
   if (!Number.isFinite(share)) return "–";
+  if (share === 0) return "0\u202f%";
   const size = Math.abs(share);
   if (size > 0 && size < 0.01) return share > 0 ? "<\u202f0.01\u202f%" : ">\u202f−0.01\u202f%";
   const text = size < 1 ? share.toFixed(2) : size < 99.95 ? share.toFixed(1) : share.toFixed(0);
@@ -86,12 +87,51 @@ export function value(amount: number, unit: string): string {
     case "bytes":
       return bytes(amount);
     case "millijoules":
-      return `${scaled(amount / 1000, 1000, SI)}J`;
+      return scaled(amount / 1000, 1000, SI, "J");
     case "count":
       return count(amount);
     default:
       return `${count(amount)} ${unit}`;
   }
+}
+
+/** A unit that a whole column is written in, so that its numbers can be compared at a glance. */
+export interface ColumnUnit {
+  name: string;
+  write(value: number): string;
+}
+
+const TIMES: [number, string][] = [
+  [86400e9, "d"],
+  [3600e9, "h"],
+  [60e9, "min"],
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+];
+
+/** The unit for a column of a sample type's values of which most is the greatest. */
+export function columnUnit(most: number, unit: string): ColumnUnit {
+  const [size, name] = unitFor(most, unit);
+  const whole_ = size === 1;
+  return {
+    name,
+    write(value) {
+      if (whole_) return whole(value);
+      if (value > 0 && value / size < 0.005) return "<\u202f0.01";
+      const [int, fraction] = (value / size).toFixed(2).split(".");
+      return `${whole(Number(int))}.${fraction}`;
+    },
+  };
+}
+
+function unitFor(most: number, unit: string): [number, string] {
+  if (unit === "nanoseconds") return TIMES.find(([size]) => most >= 2 * size) ?? [1, "ns"];
+  if (unit === "millijoules")
+    return most >= 2e6 ? [1e6, "kJ"] : most >= 2e3 ? [1e3, "J"] : [1, "mJ"];
+  if (most >= 1e7) return [1e6, "M"];
+  return [1, unit === "count" ? "" : unit];
 }
 
 /**
@@ -102,7 +142,7 @@ export function perRange(amount: number, unit: string, type: string, seconds: nu
   if (!(seconds > 0)) return "";
   const rate = amount / seconds;
   if (unit === "nanoseconds") return `${digits(rate / 1e9)} ${parallel(type)}`;
-  if (unit === "millijoules") return `${scaled(rate / 1000, 1000, SI)}W`;
+  if (unit === "millijoules") return scaled(rate / 1000, 1000, SI, "W");
   return `${count(rate)}/s`;
 }
 
@@ -127,7 +167,10 @@ export function ago(ms: number, now = Date.now()): string {
   if (!Number.isFinite(ms)) return "never";
   const s = Math.max(0, (now - ms) / 1000);
   if (s < 1.5) return "just now";
-  return `${nanoseconds(Math.round(s) * 1e9)} ago`;
+  if (s < 90) return `${Math.round(s)} s ago`;
+  if (s < 90 * 60) return `${Math.round(s / 60)} min ago`;
+  if (s < 36 * 3600) return `${Math.round(s / 3600)} h ago`;
+  return `${Math.round(s / 86400)} days ago`;
 }
 
 function two(n: number): string {

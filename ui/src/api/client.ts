@@ -88,12 +88,16 @@ function refusal(response: Response, body: string): Error {
   } catch {
     // Not JSON: told below.
   }
-  const message = `HTTP ${response.status} ${response.statusText} ${excerpt(body)}`.trim();
+  const status = `HTTP ${response.status} ${response.statusText}`.trim();
+  const message = `${status} ${excerpt(body)}`.trim();
   return away ? new UnreachableError(message) : new ApiError(response.status, message);
 }
 
 function excerpt(body: string): string {
-  const text = body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
+  const text = body
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
@@ -164,7 +168,8 @@ export async function captures(signal?: AbortSignal): Promise<answers.Capture[]>
 }
 
 export async function startCapture(order: CaptureOrder): Promise<answers.Capture> {
-  const targets = order.pids.length > 0 ? { nodes: order.nodes, pids: order.pids } : { nodes: order.nodes };
+  const targets =
+    order.pids.length > 0 ? { nodes: order.nodes, pids: order.pids } : { nodes: order.nodes };
   const body = { kind: "cpu", targets, duration: order.duration, hz: order.hz };
   const init = {
     method: "POST",

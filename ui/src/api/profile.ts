@@ -180,7 +180,11 @@ function checkSums(
       const i = open.pop() as number;
       const sum = (above.pop() as number) + self[i];
       if (sum > value[i] * ROUNDING) {
-        throw new d.DecodeError(`${where}[${i}]`, `at least ${sum}, its self and children`, value[i]);
+        throw new d.DecodeError(
+          `${where}[${i}]`,
+          `at least ${sum}, its self and children`,
+          value[i],
+        );
       }
     }
   };

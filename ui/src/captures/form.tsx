@@ -112,7 +112,10 @@ export function CaptureForm({ nodes, onStarted }: FormProps) {
 }
 
 function pidsOf(text: string): number[] {
-  return text.split(/[\s,]+/).filter(Boolean).map(Number);
+  return text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map(Number);
 }
 
 /** What has to be put right before the order can go out; what the server refuses it says itself. */

@@ -19,7 +19,11 @@ export function CaptureList({ captures, reload }: { captures: Capture[]; reload(
 
 function CaptureItem({ capture: c, reload }: { capture: Capture; reload(): void }) {
   const store = useStore();
-  const open = store.state.value.open === c.id || underWay(c) || c.targets.length === 1;
+  const open =
+    store.state.value.open === c.id ||
+    underWay(c) ||
+    c.targets.length === 1 ||
+    tone(c.state) === "bad";
   const [refused, setRefused] = useState("");
   const cancel = async () => {
     setRefused("");
@@ -58,7 +62,7 @@ function CaptureItem({ capture: c, reload }: { capture: Capture; reload(): void 
             cancel
           </button>
         )}
-        {c.targets.length > 1 && !underWay(c) && (
+        {c.targets.length > 1 && !underWay(c) && tone(c.state) !== "bad" && (
           <button
             type="button"
             aria-expanded={open}

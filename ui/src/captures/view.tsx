@@ -39,8 +39,9 @@ export function CapturesView({ nodes }: { nodes: Node[] | null }) {
       {loaded.data?.length === 0 && (
         <Notice title="No captures yet">
           <p>
-            A capture samples one node, or a few of its processes, at a higher rate for a short time.
-            Start one above, or by <code>diagon capture --node NODE --kind cpu --duration 10s</code>.
+            A capture samples one node, or a few of its processes, at a higher rate for a short
+            time. Start one above, or by{" "}
+            <code>diagon capture --node NODE --kind cpu --duration 10s</code>.
           </p>
         </Notice>
       )}

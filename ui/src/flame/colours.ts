@@ -57,11 +57,15 @@ function oklch(l: number, c: number, h: number): string {
 
 /** The colour of a module in a realm; shade, from 0 to 1, tells its functions apart. */
 export function moduleColour(module: string, realm: string, dark: boolean, shade = 0.5): string {
-  const light = (dark ? 0.42 : 0.83) + (shade - 0.5) * (dark ? 0.06 : 0.07);
-  const h = unit(hash(module));
+  const own = hash(module);
+  const h = unit(own);
+  // Few hues can be told apart: modules differ in lightness and strength too.
+  const step = (own % 3) - 1;
+  const light = (dark ? 0.43 : 0.83) + 0.035 * step + (shade - 0.5) * 0.035;
   if (realm === "kernel") return oklch(light, dark ? 0.06 : 0.062, 238 + 24 * h);
   if (realm === "synthetic") return oklch(light, 0.008, 260);
-  return oklch(light, dark ? 0.085 : 0.095, WARM_FROM + WARM_ARC * h);
+  const strength = ((own >>> 4) % 2 === 0 ? 0.075 : 0.115) * (dark ? 0.85 : 1);
+  return oklch(light, strength, WARM_FROM + WARM_ARC * h);
 }
 
 /** The colours of all functions, in their order. */

@@ -10,7 +10,8 @@ import { nameOf, type Tree } from "./tree";
 export const ROW = 20; // pixels
 const GAP = 1;
 const PAD = 4;
-export const FONT = '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
+export const FONT =
+  '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
 
 /** Narrower than this no text is tried. */
 const NARROWEST_TEXT = 22;
@@ -107,6 +108,11 @@ function drawOutlines(ctx: CanvasRenderingContext2D, p: Picture): void {
     const x = Math.max(0, boxes.x[b]);
     const right = Math.min(p.width, boxes.x[b] + boxes.width[b]);
     const y = p.rowY(tree.depth[boxes.node[b]]);
-    ctx.strokeRect(x + inset, y + inset, Math.max(1, right - x - GAP - 2 * inset), ROW - GAP - 2 * inset);
+    ctx.strokeRect(
+      x + inset,
+      y + inset,
+      Math.max(1, right - x - GAP - 2 * inset),
+      ROW - GAP - 2 * inset,
+    );
   }
 }

@@ -18,9 +18,19 @@ export interface FlameProps {
   marked: Uint8Array | null;
   seconds: number; // length of the range, to tell cores
   upward?: boolean; // the root at the bottom
+  rootless?: boolean; // without the row of the root
 }
 
-export function Flame({ tree, label, zoom, onZoom, marked, seconds, upward = false }: FlameProps) {
+export function Flame({
+  tree,
+  label,
+  zoom,
+  onZoom,
+  marked,
+  seconds,
+  upward = false,
+  rootless = false,
+}: FlameProps) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const view = useRef<FlameView | null>(null);
@@ -35,7 +45,7 @@ export function Flame({ tree, label, zoom, onZoom, marked, seconds, upward = fal
   useLayoutEffect(() => {
     const [b, c] = [box.current, canvas.current];
     if (!b || !c) return;
-    const v = new FlameView(c, upward);
+    const v = new FlameView(c, upward, rootless);
     view.current = v;
     const letGo = interact(b, c, v, {
       tree: () => now.current.tree,
@@ -65,7 +75,7 @@ export function Flame({ tree, label, zoom, onZoom, marked, seconds, upward = fal
       letGo();
       v.dispose();
     };
-  }, [upward]);
+  }, [upward, rootless]);
 
   useLayoutEffect(() => {
     const v = view.current;
@@ -85,7 +95,8 @@ export function Flame({ tree, label, zoom, onZoom, marked, seconds, upward = fal
   return (
     <div class="flame" data-flame={label}>
       <div class="flame-scroll" ref={box}>
-        <div class="flame-rows" style={{ height: `${tree.depths * ROW}px` }}>
+        <div class="flame-rows" style={{ height: `${FlameView.heightOf(tree, rootless)}px` }}>
+          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it takes keys of its own */}
           <canvas
             ref={canvas}
             tabIndex={0}

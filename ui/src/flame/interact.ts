@@ -50,7 +50,11 @@ export function interact(
         rest(view.setView({ x0: at - (at - v.x0) * by, x1: at + (v.x1 - at) * by }));
         return;
       }
-      const sideways = e.shiftKey ? e.deltaY : Math.abs(e.deltaX) > Math.abs(e.deltaY) ? e.deltaX : 0;
+      const sideways = e.shiftKey
+        ? e.deltaY
+        : Math.abs(e.deltaX) > Math.abs(e.deltaY)
+          ? e.deltaX
+          : 0;
       if (sideways === 0 || size >= 1) return;
       e.preventDefault();
       const by = (sideways * size) / width;
@@ -58,7 +62,7 @@ export function interact(
     },
     { passive: false, ...on },
   );
-  bindKeys(canvas, hands, on);
+  bindKeys(canvas, view, hands, on);
   return () => {
     clearTimeout(resting);
     letGo.abort();
@@ -79,7 +83,13 @@ function bindPointer(
     "pointerdown",
     (e) => {
       if (e.button !== 0) return;
-      drag = { x: e.clientX, y: e.clientY, view: view.getView(), scroll: box.scrollTop, moved: false };
+      drag = {
+        x: e.clientX,
+        y: e.clientY,
+        view: view.getView(),
+        scroll: box.scrollTop,
+        moved: false,
+      };
     },
     on,
   );
@@ -132,31 +142,31 @@ function bindPointer(
 }
 
 /** Arrows go along the tree: out, to the heaviest above, to the siblings. */
-function bindKeys(canvas: HTMLCanvasElement, hands: Hands, on: { signal: AbortSignal }): void {
-  let at = 0;
-  let of: Tree | null = null;
+function bindKeys(
+  canvas: HTMLCanvasElement,
+  view: FlameView,
+  hands: Hands,
+  on: { signal: AbortSignal },
+): void {
   canvas.addEventListener(
     "keydown",
     (e) => {
       const tree = hands.tree();
       if (!tree || e.ctrlKey || e.metaKey || e.altKey) return;
-      if (tree !== of || at >= tree.size) at = 0;
-      of = tree;
+      const at = view.current;
       if (e.key === "Enter" || e.key === " ") {
         e.preventDefault();
         hands.choose({ node: at, last: -1 });
         return;
       }
       if (e.key === "Escape") {
-        at = 0;
         hands.reset();
         return;
       }
       const to = step(tree, at, e.key);
       if (to === null) return;
       e.preventDefault();
-      at = to;
-      hands.look(at);
+      hands.look(to);
     },
     on,
   );

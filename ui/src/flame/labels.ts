@@ -5,7 +5,7 @@
 /** A name without what can be spared: a Go import path's folders, C++ and Rust arguments. */
 export function shorten(name: string): string {
   let short = name;
-  const arguments_ = /^([^(<\s]{2,})\(.*\)( const)?$/.exec(short);
+  const arguments_ = /^([^(<\s]*operator\(\)|[^(<\s]{2,})\(.*\)( const)?$/.exec(short);
   if (arguments_) short = arguments_[1];
   const slash = short.lastIndexOf("/");
   // Not a path in brackets or of a file: only what looks like an import path.
@@ -42,7 +42,12 @@ export class Labels {
     if (!n) {
       const short = shorten(name);
       const fullWidth = this.measure(name);
-      n = { full: name, fullWidth, short, shortWidth: short === name ? fullWidth : this.measure(short) };
+      n = {
+        full: name,
+        fullWidth,
+        short,
+        shortWidth: short === name ? fullWidth : this.measure(short),
+      };
       this.names.set(name, n);
     }
     return n;

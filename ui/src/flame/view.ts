@@ -5,7 +5,7 @@
 import { DARK, LIGHT, painter } from "./colours";
 import { draw, FONT, ROW } from "./draw";
 import { Labels } from "./labels";
-import { boxAt, Boxes, clamp, layout, type View } from "./layout";
+import { Boxes, boxAt, clamp, layout, type View } from "./layout";
 import type { Tree } from "./tree";
 import { ALL, type Place } from "./zoom";
 
@@ -38,7 +38,8 @@ export class FlameView {
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
-    private readonly upward: boolean,
+    private readonly upward: boolean, // the outermost frame at the bottom
+    private readonly rootless: boolean, // without the row of the root
   ) {
     this.ctx = canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
     this.ctx.font = FONT;
@@ -51,11 +52,22 @@ export class FlameView {
     this.dark.removeEventListener("change", this.repaint);
   }
 
+  /** Shows another tree; the keyboard stays at the frame it was at, where that is in it too. */
   setTree(tree: Tree): void {
+    if (this.tree && this.focused > 0) this.focused = tree.key.indexOf(this.tree.key[this.focused]);
     this.tree = tree;
-    this.focused = -1;
     this.hovered = -1;
     this.repaint();
+  }
+
+  /** The node that the keyboard is at. */
+  get current(): number {
+    return Math.max(0, this.focused);
+  }
+
+  /** How high all rows are together. */
+  static heightOf(tree: Tree, rootless: boolean): number {
+    return ROW * (tree.depths - Number(rootless));
   }
 
   setMarked(marked: Uint8Array | null): void {
@@ -124,19 +136,27 @@ export class FlameView {
 
   /** Where a node's row begins, counted from the top of all rows. */
   rowTop(node: number): number {
-    if (!this.tree) return 0;
-    const row = this.tree.depth[node];
-    return ROW * (this.upward ? this.rows() - 1 - row : row);
+    return this.tree ? ROW * this.lineOf(this.tree.depth[node]) : 0;
   }
 
-  private rows(): number {
-    return Math.max(this.tree?.depths ?? 0, Math.floor(this.height / ROW));
+  /** Which line from the top a row of the tree is on, and the other way about. */
+  private lineOf(row: number): number {
+    const line = row - Number(this.rootless);
+    return this.upward ? this.lines() - 1 - line : line;
+  }
+
+  private rowOf(line: number): number {
+    return (this.upward ? this.lines() - 1 - line : line) + Number(this.rootless);
+  }
+
+  private lines(): number {
+    const rows = (this.tree?.depths ?? 0) - Number(this.rootless);
+    return Math.max(rows, Math.floor(this.height / ROW));
   }
 
   private boxIndex(x: number, y: number): number {
     if (!this.tree) return -1;
-    const line = Math.floor((y + this.scroll) / ROW);
-    return boxAt(this.tree, this.boxes, x, this.upward ? this.rows() - 1 - line : line);
+    return boxAt(this.tree, this.boxes, x, this.rowOf(Math.floor((y + this.scroll) / ROW)));
   }
 
   private readonly repaint = (): void => {
@@ -154,11 +174,10 @@ export class FlameView {
     if (!this.tree || this.width === 0) return;
     this.advance(now);
 
-    const first = Math.floor(this.scroll / ROW);
-    const last = Math.ceil((this.scroll + this.height) / ROW);
-    const top = this.rows() - 1;
-    const [from, to] = this.upward ? [top - last, top - first] : [first, last];
-    layout(this.tree, this.view, this.width, Math.max(0, from), to, this.boxes);
+    const first = this.rowOf(Math.floor(this.scroll / ROW));
+    const last = this.rowOf(Math.ceil((this.scroll + this.height) / ROW));
+    const from = Math.max(Number(this.rootless), Math.min(first, last));
+    layout(this.tree, this.view, this.width, from, Math.max(first, last), this.boxes);
     draw(this.ctx, {
       tree: this.tree,
       boxes: this.boxes,
@@ -168,7 +187,7 @@ export class FlameView {
       marked: this.marked,
       width: this.width,
       height: this.height,
-      rowY: (row) => ROW * (this.upward ? top - row : row) - this.scroll,
+      rowY: (row) => ROW * this.lineOf(row) - this.scroll,
       hovered: this.hovered,
       focused: this.focused,
       zoomed: this.place.node,

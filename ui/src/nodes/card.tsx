@@ -16,7 +16,10 @@ export function NodeCard({ node: n, alone }: { node: Node; alone: boolean }) {
   return (
     <li class="node" data-node={n.name}>
       <div class="node-head">
-        <span class={n.connected ? "dot on" : "dot"} title={n.connected ? "connected" : "not connected"} />
+        <span
+          class={n.connected ? "dot on" : "dot"}
+          title={n.connected ? "connected" : "not connected"}
+        />
         <button
           type="button"
           class="link node-name"
@@ -26,9 +29,12 @@ export function NodeCard({ node: n, alone }: { node: Node; alone: boolean }) {
           {n.name}
         </button>
         <span class="faint">
-          {n.connected ? "connected" : "not connected"}, heard of {format.ago(Date.parse(n.lastHeartbeat))}
+          {n.connected ? "connected" : "not connected"}, heard of{" "}
+          {format.ago(Date.parse(n.lastHeartbeat))}
         </span>
-        <span class={`state ${n.health.status === "ok" ? "good" : n.health.status === "degraded" ? "bad" : "quiet"}`}>
+        <span
+          class={`state ${n.health.status === "ok" ? "good" : n.health.status === "degraded" ? "bad" : "quiet"}`}
+        >
           {n.health.status}
         </span>
         {n.health.message && <span>{n.health.message}</span>}
@@ -67,8 +73,14 @@ function Details({ node: n }: { node: Node }) {
           ["memory", h.rssBytes ? format.bytes(h.rssBytes) : "–"],
           ["CPU used", h.cpuSeconds ? format.nanoseconds(h.cpuSeconds * 1e9) : "–"],
           ["samples", h.samples ? format.whole(h.samples) : "–"],
-          ["CPU a sample", Number.isFinite(samples) ? format.nanoseconds((1e9 * h.cpuSeconds) / samples) : "–"],
-          ["spooled", h.spooledBatches ? `${format.bytes(h.spooledBytes)} in ${h.spooledBatches}` : "nothing"],
+          [
+            "CPU a sample",
+            Number.isFinite(samples) ? format.nanoseconds((1e9 * h.cpuSeconds) / samples) : "–",
+          ],
+          [
+            "spooled",
+            h.spooledBatches ? `${format.bytes(h.spooledBytes)} in ${h.spooledBatches}` : "nothing",
+          ],
         ]}
       />
       <Facts

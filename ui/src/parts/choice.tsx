@@ -10,7 +10,6 @@ interface ChoiceProps<T extends string> {
 /** A few alternatives side by side, one of them chosen. */
 export function Choice<T extends string>({ name, value, options, onChoose }: ChoiceProps<T>) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out in a row everywhere
     <div class="choice" role="group" aria-label={name}>
       {options.map(([v, label, title]) => (
         <button

@@ -19,18 +19,18 @@ export function Popover({ label, title, name, class: className = "", children }:
     const outside = (e: Event) => {
       if (!box.current?.contains(e.target as globalThis.Node)) setOpen(false);
     };
-    const escape = (e: KeyboardEvent) => {
+    const onEscape = (e: KeyboardEvent) => {
       if (e.key !== "Escape") return;
       e.stopPropagation();
       setOpen(false);
       box.current?.querySelector("button")?.focus();
     };
     document.addEventListener("pointerdown", outside);
-    box.current?.addEventListener("keydown", escape);
+    box.current?.addEventListener("keydown", onEscape);
     const own = box.current;
     return () => {
       document.removeEventListener("pointerdown", outside);
-      own?.removeEventListener("keydown", escape);
+      own?.removeEventListener("keydown", onEscape);
     };
   }, [open]);
   return (

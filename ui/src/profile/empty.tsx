@@ -69,7 +69,9 @@ function OtherRange() {
     );
   }
   const range = ends({ from, to }, Date.now());
-  const longer = ["1h", "6h", "24h", "7d"].filter((d) => durationMs(d) > 1.1 * (range.to - range.from));
+  const longer = ["1h", "6h", "24h", "7d"].filter(
+    (d) => durationMs(d) > 1.1 * (range.to - range.from),
+  );
   return (
     <p>
       Widen the range to the last{" "}

@@ -2,8 +2,8 @@
 // Which colour is which module, with what runs in each.
 
 import { useMemo } from "preact/hooks";
-import * as format from "../format";
 import type { Tree } from "../flame/tree";
+import * as format from "../format";
 import { useStore } from "../state/store";
 import { Swatch } from "./swatch";
 
@@ -14,7 +14,7 @@ export function Legend({ tree }: { tree: Tree }) {
   const { search } = store.state.value;
   const modules = useMemo(() => selfByModule(tree), [tree]);
   return (
-    <div class="modules" aria-label="modules by self value">
+    <div class="modules" role="group" aria-label="modules by self value">
       {modules.slice(0, MOST).map(([module, realm, self]) => {
         const wanted = `module:${module}`;
         const on = search === wanted;
@@ -28,7 +28,8 @@ export function Legend({ tree }: { tree: Tree }) {
             onClick={() => store.patch({ search: on ? "" : wanted })}
           >
             <Swatch module={module} realm={realm} />
-            {module || "[unknown]"} <span class="faint num">{format.percent(self, tree.total)}</span>
+            {module || "[unknown]"}{" "}
+            <span class="faint num">{format.percent(self, tree.total)}</span>
           </button>
         );
       })}

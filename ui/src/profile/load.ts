@@ -2,10 +2,10 @@
 // What the profile page fetches for a state.
 
 import * as api from "../api/client";
-import { fromFlamegraph, type Tree } from "../flame/tree";
 import type { Cut, Loss } from "../api/profile";
+import { fromFlamegraph, type Tree } from "../flame/tree";
 import { nodesOnly } from "../query/matchers";
-import { before, ends } from "../state/time";
+import { ends, rangeBefore } from "../state/time";
 import type { State } from "../state/url";
 import { type Row, rowsOf, rowsOfTop } from "../table/rows";
 import { stepSeconds } from "../timeline/lines";
@@ -29,7 +29,7 @@ export function selectionOf(s: State): api.Selection {
 
 /** The other side of a diff: what is not chosen is as on this side, the range just before. */
 export function baseOf(s: State, now: number): api.Selection {
-  const range = before(s, now);
+  const range = rangeBefore(s, now);
   return {
     query: s.base_query || s.query,
     from: s.base_from || range.from,

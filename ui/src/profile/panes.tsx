@@ -18,9 +18,10 @@ interface PanesProps {
   shown: Tree; // the tree as it is drawn: turned over or not
   found: Found | null;
   match: Matcher | null;
+  stale: boolean; // of another selection than is asked for now
 }
 
-export function Panes({ profile, shown, found, match }: PanesProps) {
+export function Panes({ profile, shown, found, match, stale }: PanesProps) {
   const store = useStore();
   const s = store.state.value;
   const { tree } = profile;
@@ -42,17 +43,14 @@ export function Panes({ profile, shown, found, match }: PanesProps) {
     () => (below > 0 ? rowsOf(tree, below) : profile.rows),
     [profile, tree, below],
   );
-  const totals = useMemo(
-    () => ({ total: tree.total, baseTotal: tree.baseTotal }),
-    [tree],
-  );
+  const totals = useMemo(() => ({ total: tree.total, baseTotal: tree.baseTotal }), [tree]);
 
   return (
     <>
       {s.tree !== "sandwich" && (
         <Breadcrumb tree={shown} zoom={s.zoom} onZoom={onZoom} onSandwich={onSandwich} />
       )}
-      <div class={`panes ${s.show}`}>
+      <div class={`panes ${s.show}${stale ? " stale" : ""}`}>
         {s.show !== "table" &&
           (s.tree === "sandwich" ? (
             <Sandwich profile={profile} marked={found?.marked ?? null} />

@@ -43,7 +43,13 @@ export function Sandwich({ profile, marked }: SandwichProps) {
       <p class="sandwich-label">
         callers of <b>{fn}</b> <span class="faint num">in {share} of all</span>
       </p>
-      <Half tree={above} label={`callers of ${fn}`} upward marked={marked} seconds={profile.seconds} />
+      <Half
+        tree={above}
+        label={`callers of ${fn}`}
+        upward
+        marked={marked}
+        seconds={profile.seconds}
+      />
       <p class="sandwich-label">callees</p>
       <Half tree={below} label={`callees of ${fn}`} marked={marked} seconds={profile.seconds} />
     </div>
@@ -61,5 +67,5 @@ interface HalfProps {
 /** Each half zooms by itself; the function itself, and not the halves' zoom, is in the address. */
 function Half(p: HalfProps) {
   const [zoom, setZoom] = useState("");
-  return <Flame {...p} zoom={zoom} onZoom={setZoom} />;
+  return <Flame {...p} rootless zoom={zoom} onZoom={setZoom} />;
 }

@@ -30,11 +30,18 @@ export function ProfileView({ nodes }: { nodes: Node[] | null }) {
   );
   const profile = useLoad((signal) => loadProfile(s, signal), subject, tick);
   const types = useLoad((signal) => api.types(selection, signal), JSON.stringify(selection), tick);
-  const lossy = (profile.data?.losses.length ?? 0) > 0;
-  const kept = useLoad(lossy ? (signal) => loadKept(s, signal) : null, JSON.stringify(selection), tick);
+  const lossy = (profile.last?.losses.length ?? 0) > 0;
+  const kept = useLoad(
+    lossy ? (signal) => loadKept(s, signal) : null,
+    JSON.stringify(selection),
+    tick,
+  );
 
   const search = useMemo(() => parseSearch(s.search), [s.search]);
-  const tree = profile.data?.tree ?? null;
+  // While another selection is fetched, the old one stays, greyed.
+  const data = profile.error ? profile.data : profile.last;
+  const stale = data !== profile.data;
+  const tree = data?.tree ?? null;
   const shown = useMemo(() => (tree && s.tree === "up" ? invert(tree) : tree), [tree, s.tree]);
   const found = useMemo(
     () => (shown && search.match ? find(shown, search.match) : null),
@@ -57,11 +64,11 @@ export function ProfileView({ nodes }: { nodes: Node[] | null }) {
       {s.diff && <Compare />}
       {profile.error && <Failure error={profile.error} retry={profile.reload} />}
       {types.error && !profile.error && <Failure error={types.error} retry={types.reload} />}
-      {profile.data && !empty && <Summary profile={profile.data} kept={kept.data} />}
-      {!profile.data && profile.loading && <p class="faint pad loading">fetching samples…</p>}
-      {empty && <Empty nodes={nodes} types={types.data} />}
-      {profile.data && shown && !empty && (
-        <Panes profile={profile.data} shown={shown} found={found} match={search.match} />
+      {data && !empty && <Summary profile={data} kept={kept.data} />}
+      {!data && profile.loading && <p class="faint pad loading">fetching samples…</p>}
+      {empty && !stale && <Empty nodes={nodes} types={types.data} />}
+      {data && shown && !empty && (
+        <Panes profile={data} shown={shown} found={found} match={search.match} stale={stale} />
       )}
     </div>
   );
@@ -81,9 +88,7 @@ function Summary({ profile, kept }: SummaryProps) {
         <b class="num">{format.value(tree.total, tree.unit)}</b> {tree.type}
       </span>
       {tree.baseValue ? (
-        <span class="faint num">
-          against {format.value(tree.baseTotal, tree.unit)}
-        </span>
+        <span class="faint num">against {format.value(tree.baseTotal, tree.unit)}</span>
       ) : (
         <span class="faint num">
           {format.perRange(tree.total, tree.unit, tree.type, seconds)} over{" "}
@@ -93,7 +98,8 @@ function Summary({ profile, kept }: SummaryProps) {
       <span class="faint num">{format.whole(tree.size - 1)} frames</span>
       {cut && (
         <span class="cut" title="The answer is bounded. Narrow the query or the range to see them.">
-          {format.whole(cut.nodes)} small frames put together, {format.percent(cut.value, tree.total)}
+          {format.whole(cut.nodes)} small frames put together,{" "}
+          {format.percent(cut.value, tree.total)}
         </span>
       )}
       <Losses losses={profile.losses} kept={kept} />
@@ -106,11 +112,11 @@ function Summary({ profile, kept }: SummaryProps) {
 function useEscape(): void {
   const store = useStore();
   useEffect(() => {
-    const escape = (e: KeyboardEvent) => {
+    const onEscape = (e: KeyboardEvent) => {
       const typing = (e.target as Element).closest?.("input, select, textarea");
       if (e.key === "Escape" && !typing && !e.defaultPrevented) store.patch({ zoom: "" });
     };
-    document.addEventListener("keydown", escape);
-    return () => document.removeEventListener("keydown", escape);
+    document.addEventListener("keydown", onEscape);
+    return () => document.removeEventListener("keydown", onEscape);
   }, [store]);
 }

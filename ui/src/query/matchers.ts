@@ -46,13 +46,14 @@ export function parseQuery(text: string): Matcher[] {
     if (text[at] === "}") break; // a comma may stand last, as in Prometheus
     const name = take(/[A-Za-z_][A-Za-z0-9_]*/y) || fail("a label name belongs here");
     space();
-    const op = (take(/=~|!~|!=|=/y) || fail('one of =, !=, =~, !~ belongs here')) as Operator;
+    const op = (take(/=~|!~|!=|=/y) || fail("one of =, !=, =~, !~ belongs here")) as Operator;
     space();
     out.push({ name: name as string, op, value: quoted(text, at, (to) => (at = to)) });
   }
   if (braced && take(/\}/y) === "") fail("a closing brace is missing");
   space();
-  if (at < text.length) fail(braced ? "nothing belongs behind the brace" : "there is no opening brace");
+  if (at < text.length)
+    fail(braced ? "nothing belongs behind the brace" : "there is no opening brace");
   return out;
 }
 
@@ -112,13 +113,13 @@ export function pick(matchers: Matcher[], name: string, values: string[]): Match
   const own: Matcher =
     values.length === 1
       ? { name, op: "=", value: values[0] }
-      : { name, op: "=~", value: values.map(escape).join("|") };
+      : { name, op: "=~", value: values.map(literally).join("|") };
   return at < 0 ? [...rest, own] : rest.toSpliced(at, 0, own);
 }
 
 const SPECIAL = /[\\^$.*+?()[\]{}|]/g;
 
-function escape(value: string): string {
+function literally(value: string): string {
   return value.replace(SPECIAL, "\\$&");
 }
 

@@ -23,7 +23,10 @@ export function ValuePicker({ name, matchers, onPick }: ValuePickerProps) {
   useEffect(() => filterBox.current?.focus(), []);
   const query = formatQuery(matchers.filter((m) => m.name !== name));
   const selection = { query, from, to };
-  const loaded = useLoad((s) => api.labelValues(name, selection, s), JSON.stringify([name, selection]));
+  const loaded = useLoad(
+    (s) => api.labelValues(name, selection, s),
+    JSON.stringify([name, selection]),
+  );
   const chosen = picked(matchers, name) ?? [];
   const known = loaded.data?.values ?? [];
   // What is picked stays in the list, so that it can be unpicked when it has no data now.
@@ -65,7 +68,9 @@ export function ValuePicker({ name, matchers, onPick }: ValuePickerProps) {
         {loaded.loading && !loaded.data && <p class="faint">…</p>}
       </div>
       {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data?.cut && <p class="faint">There are more: the first {known.length} are listed.</p>}
+      {loaded.data?.cut && (
+        <p class="faint">There are more: the first {known.length} are listed.</p>
+      )}
       {chosen.length > 0 && (
         <button type="button" class="small" onClick={() => onPick([])}>
           any {name}
@@ -90,10 +95,19 @@ export function LabelPicker({
   );
 }
 
-function Labels({ taken, onPick }: { taken: string[]; onPick(name: string, values: string[]): void }) {
+function Labels({
+  taken,
+  onPick,
+}: {
+  taken: string[];
+  onPick(name: string, values: string[]): void;
+}) {
   const { query, from, to } = useStore().state.value;
   const [name, setName] = useState("");
-  const loaded = useLoad((s) => api.labels({ query, from, to }, s), JSON.stringify([query, from, to]));
+  const loaded = useLoad(
+    (s) => api.labels({ query, from, to }, s),
+    JSON.stringify([query, from, to]),
+  );
   if (name !== "") {
     return <ValuePicker name={name} matchers={[]} onPick={(values) => onPick(name, values)} />;
   }
@@ -106,7 +120,9 @@ function Labels({ taken, onPick }: { taken: string[]; onPick(name: string, value
             {l}
           </button>
         ))}
-        {loaded.data && offered.length === 0 && <p class="faint">No further labels in this range.</p>}
+        {loaded.data && offered.length === 0 && (
+          <p class="faint">No further labels in this range.</p>
+        )}
         {loaded.loading && !loaded.data && <p class="faint">…</p>}
       </div>
       {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}

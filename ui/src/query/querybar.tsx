@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Popover } from "../parts/popover";
 import { useStore } from "../state/store";
-import { type Matcher, parseQuery, pick, picked, formatQuery, QueryError } from "./matchers";
+import { formatQuery, type Matcher, parseQuery, pick, picked, QueryError } from "./matchers";
 import { LabelPicker, ValuePicker } from "./picker";
 
 /** Offered before any is picked: what one looks for first. */

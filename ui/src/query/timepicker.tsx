@@ -18,7 +18,6 @@ export function TimePicker() {
 
   return (
     <div class="times">
-      {/* biome-ignore lint/a11y/useSemanticElements: laid out in a row */}
       <div class="choice" role="group" aria-label="range">
         {RELATIVE.map((r) => (
           <button
@@ -40,15 +39,29 @@ export function TimePicker() {
           {(close) => <Absolute range={range} onRange={set} close={close} />}
         </Popover>
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: laid out in a row */}
       <div class="choice" role="group" aria-label="move the range">
-        <button type="button" title="earlier" aria-label="earlier" onClick={() => set(shifted(range, -0.5, Date.now()))}>
+        <button
+          type="button"
+          title="earlier"
+          aria-label="earlier"
+          onClick={() => set(shifted(range, -0.5, Date.now()))}
+        >
           ‹
         </button>
-        <button type="button" title="twice the range" aria-label="twice the range" onClick={() => set(widened(range, Date.now()))}>
+        <button
+          type="button"
+          title="twice the range"
+          aria-label="twice the range"
+          onClick={() => set(widened(range, Date.now()))}
+        >
           −
         </button>
-        <button type="button" title="later" aria-label="later" onClick={() => set(shifted(range, 0.5, Date.now()))}>
+        <button
+          type="button"
+          title="later"
+          aria-label="later"
+          onClick={() => set(shifted(range, 0.5, Date.now()))}
+        >
           ›
         </button>
       </div>
@@ -59,12 +72,22 @@ export function TimePicker() {
         title={`fetch anew every ${live || LIVE_SECONDS} s`}
         onClick={() => {
           if (live > 0) store.patch({ live: 0 });
-          else store.patch(to === "now" ? { live: LIVE_SECONDS } : { from: "now-15m", to: "now", live: LIVE_SECONDS });
+          else
+            store.patch(
+              to === "now"
+                ? { live: LIVE_SECONDS }
+                : { from: "now-15m", to: "now", live: LIVE_SECONDS },
+            );
         }}
       >
         <i /> live
       </button>
-      <button type="button" title="fetch anew" aria-label="refresh" onClick={() => store.tick.value++}>
+      <button
+        type="button"
+        title="fetch anew"
+        aria-label="refresh"
+        onClick={() => store.tick.value++}
+      >
         ⟳
       </button>
     </div>
@@ -121,7 +144,9 @@ export function Absolute({ range, onRange, close }: AbsoluteProps) {
     >
       {field("from")}
       {field("to")}
-      <p class={error ? "query-error" : "faint"}>{error || "now-2h · 2026-01-31T12:00:00Z · Unix seconds"}</p>
+      <p class={error ? "query-error" : "faint"}>
+        {error || "now-2h · 2026-01-31T12:00:00Z · Unix seconds"}
+      </p>
       <button type="submit" disabled={error !== ""}>
         show
       </button>

@@ -2,7 +2,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export interface Loaded<T> {
-  data: T | null; // the newest answer; kept while the next is fetched
+  data: T | null; // the newest answer to this question; kept while it is asked again
+  last: T | null; // the newest answer to any question: to be shown as old until data is there
   error: Error | null; // of the newest question
   loading: boolean;
   reload(): void;
@@ -10,8 +11,8 @@ export interface Loaded<T> {
 
 /**
  * Asks when about changes, or after reload. An older question's answer never takes a newer one's
- * place: it is cancelled. Data of another subject is dropped at once, so that no answer stands
- * beside a question it does not belong to; a refresh of the same subject keeps it.
+ * place: it is cancelled. An error takes the answer to another question away, but not the one
+ * to the same: a refresh that fails leaves what is known, with the error beside it.
  */
 export function useLoad<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | null,
@@ -29,7 +30,6 @@ export function useLoad<T>(
   latest.current = ask;
   const asks = ask !== null;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: refresh and again only say when
   useEffect(() => {
     if (!asks || !latest.current) return;
     const abort = new AbortController();
@@ -43,7 +43,11 @@ export function useLoad<T>(
       (error) => {
         if (abort.signal.aborted) return;
         const e = error instanceof Error ? error : new Error(String(error));
-        setAnswer((old) => ({ subject, data: old.subject === subject ? old.data : null, error: e }));
+        setAnswer((old) => ({
+          subject,
+          data: old.subject === subject ? old.data : null,
+          error: e,
+        }));
         setLoading(false);
       },
     );
@@ -54,6 +58,7 @@ export function useLoad<T>(
   const current = answer.subject === subject && asks;
   return {
     data: current ? answer.data : null,
+    last: answer.data,
     error: current ? answer.error : null,
     loading: loading || (asks && !current),
     reload,

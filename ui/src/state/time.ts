@@ -19,7 +19,8 @@ export function parseTime(text: string, now: number): number | null {
 export function durationMs(text: string): number {
   if (!/^(\d+(\.\d+)?[smhdw])+$/.test(text)) return Number.NaN;
   let sum = 0;
-  for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)([smhdw])/g)) sum += Number(n) * UNITS[unit];
+  for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)([smhdw])/g))
+    sum += Number(n) * UNITS[unit];
   return sum;
 }
 
@@ -64,7 +65,7 @@ export function rangeError(range: Range, now: number): string {
 }
 
 /** The range of the same length that ends where this one begins. */
-export function before(range: Range, now: number): Range {
+export function rangeBefore(range: Range, now: number): Range {
   const { from, to } = ends(range, now);
   if (range.to === "now" && isRelative(range.from)) {
     const length = formatDuration(to - from);

@@ -30,17 +30,24 @@ export function TopTable(p: TopProps) {
     const some = match ? rows.filter((r) => match(r.func)) : rows;
     return sortRows(some, sort, reverse, totals);
   }, [rows, match, sort, reverse, totals]);
+  const column = useMemo(() => unitOf(rows, p.unit), [rows, p.unit]);
   const { box, first, last } = useWindow(sorted.length);
   const dark = useDark();
 
   return (
-    // biome-ignore lint/a11y/useSemanticElements: rows that come and go need more than a table's layout
     <div class={p.diff ? "top diff" : "top"} role="table" aria-rowcount={sorted.length}>
       <Head {...p} />
       <div class="top-scroll" ref={box} tabIndex={-1}>
         <div class="top-rows" style={{ height: `${sorted.length * ROW}px` }}>
           {sorted.slice(first, last).map((row, i) => (
-            <Line key={`${row.func.module}\0${row.func.name}\0${row.func.file}`} at={first + i} row={row} dark={dark} {...p} />
+            <Line
+              key={`${row.func.module}\0${row.func.name}\0${row.func.file}`}
+              at={first + i}
+              row={row}
+              dark={dark}
+              column={column}
+              {...p}
+            />
           ))}
         </div>
         {sorted.length === 0 && (
@@ -51,10 +58,9 @@ export function TopTable(p: TopProps) {
   );
 }
 
-function Head({ diff, sort, reverse, onSort }: TopProps) {
+function Head({ diff, sort, reverse, onSort, rows, unit }: TopProps) {
+  const { name } = unitOf(rows, unit);
   const column = (by: Column, label: string, title: string) => (
-    // biome-ignore lint/a11y/useSemanticElements: see TopTable
-    // biome-ignore lint/a11y/useFocusableInteractive: the button in it takes the focus
     <span
       role="columnheader"
       class={by === "name" ? "name" : "num"}
@@ -73,11 +79,9 @@ function Head({ diff, sort, reverse, onSort }: TopProps) {
     </span>
   );
   return (
-    // biome-ignore lint/a11y/useSemanticElements: see TopTable
-    // biome-ignore lint/a11y/useFocusableInteractive: the buttons in it take the focus
     <div class="top-line top-head" role="row">
-      {column("self", "self", "in the function itself")}
-      {column("total", "total", "in the function and what it calls")}
+      {column("self", `self${name && ` ${name}`}`, "in the function itself")}
+      {column("total", `total${name && ` ${name}`}`, "in the function and what it calls")}
       {diff && column("change", "change", "of the total's share, in percentage points")}
       {column("name", "function", "")}
     </div>
@@ -88,18 +92,16 @@ function Line({
   row,
   at,
   dark,
-  unit,
+  column,
   totals,
   diff,
   onFunction,
   onSandwich,
-}: TopProps & { row: Row; at: number; dark: boolean }) {
+}: TopProps & { row: Row; at: number; dark: boolean; column: format.ColumnUnit }) {
   const { func } = row;
   const title = [func.name, func.module, func.file].filter(Boolean).join("\n");
   const grew = diff ? change(row, totals) : 0;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: see TopTable
-    // biome-ignore lint/a11y/useFocusableInteractive: the buttons in it take the focus
     <div
       class="top-line"
       role="row"
@@ -107,8 +109,8 @@ function Line({
       style={{ top: `${at * ROW}px` }}
       data-function={func.name}
     >
-      <Amount part={row.self} all={totals.total} unit={unit} />
-      <Amount part={row.total} all={totals.total} unit={unit} />
+      <Amount part={row.self} all={totals.total} column={column} />
+      <Amount part={row.total} all={totals.total} column={column} />
       {diff && (
         <span role="cell" class={grew > 0 ? "num more" : grew < 0 ? "num less" : "num"}>
           {format.points(grew)}
@@ -135,15 +137,25 @@ function Line({
 }
 
 /** A value, its share, and the share as a bar behind both. */
-function Amount({ part, all, unit }: { part: number; all: number; unit: string }) {
+function Amount({ part, all, column }: { part: number; all: number; column: format.ColumnUnit }) {
   const share = all > 0 ? Math.min(1, part / all) : 0;
   return (
     <span role="cell" class="num amount">
       <i style={{ width: `${100 * share}%` }} />
-      <span>{format.value(part, unit)}</span>
+      <span>{column.write(part)}</span>
       <span class="share">{format.percent(part, all)}</span>
     </span>
   );
+}
+
+/** Self and total are written in one unit, so that they can be compared: what suits self. */
+function unitOf(rows: Row[], unit: string): format.ColumnUnit {
+  let [self, total] = [0, 0];
+  for (const r of rows) {
+    self = Math.max(self, r.self);
+    total = Math.max(total, r.total);
+  }
+  return format.columnUnit(self || total, unit);
 }
 
 /** Which rows are in sight of the scrolling box. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small chart by uPlot. Dragging over it chooses a range; the cursor is shared by all charts.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock } from "../format";
-import { columnsOf, type Line } from "./lines";
+import { clock, tidy } from "../format";
+import { columnsOf, type Line, scaleTop } from "./lines";
 
 const HEIGHT = 84;
 
@@ -17,9 +18,11 @@ export interface ChartProps {
   to: number;
   stacked?: boolean;
   most?: number;
+  binary?: boolean; // the scale goes in powers of 1024
   format(value: number): string;
   onRange(from: number, to: number): void;
   empty: string; // what stands where there is no line
+  children?: ComponentChildren; // at the end of the caption
 }
 
 export function Chart(p: ChartProps) {
@@ -32,7 +35,6 @@ export function Chart(p: ChartProps) {
   const data = [columns.times, ...columns.columns] as uPlot.AlignedData;
   const shape = `${p.lines.map((l) => l.label).join()}`;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made anew only when its lines change
   useLayoutEffect(() => {
     const el = box.current;
     if (!el || p.lines.length === 0) return;
@@ -66,9 +68,11 @@ export function Chart(p: ChartProps) {
       <figcaption>
         <b title={p.help}>{p.title}</b>
         <Legend lines={p.lines} values={columns.values} at={at} format={p.format} />
+        <span class="stretch" />
         {at !== null && at < columns.times.length && (
-          <span class="faint num when">{clock(columns.times[at] * 1000)}</span>
+          <span class="faint num">{clock(columns.times[at] * 1000)}</span>
         )}
+        {p.children}
       </figcaption>
       {p.lines.length === 0 ? <p class="faint empty">{p.empty}</p> : <div class="plot" ref={box} />}
     </figure>
@@ -108,10 +112,9 @@ function setScales(plot: uPlot, p: ChartProps, data: uPlot.AlignedData): void {
     let most = p.most ?? 0;
     if (p.most === undefined) {
       for (const column of data.slice(1)) for (const v of column) most = Math.max(most, v ?? 0);
-      most *= 1.08;
     }
     plot.setScale("x", { min: p.from / 1000, max: p.to / 1000 });
-    plot.setScale("y", { min: 0, max: most > 0 ? most : 1 });
+    plot.setScale("y", { min: 0, max: scaleTop(most, p.binary) });
   });
 }
 
@@ -133,7 +136,7 @@ function options(
     width: el.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [6, 2, 0, 0],
+    padding: [7, 14, 0, 0],
     cursor: {
       sync: { key: "timeline", setSeries: false },
       drag: { x: true, y: false, setScale: false },
@@ -145,11 +148,10 @@ function options(
       { ...axis, size: 20, space: 64, values: (_, ticks) => ticks.map((t) => tick(t, ticks)) },
       {
         ...axis,
-        size: 58,
+        size: 62,
         gap: 4,
-        space: 26,
-        splits: (_, __, min, max) => [min, (min + max) / 2, max].map((v, i) => (i === 2 ? max / 1.04 : v)).slice(0, 3),
-        values: (_, ticks) => ticks.map((v) => now.current.format(v)),
+        splits: (_, __, min, max) => [min, (min + max) / 2, max],
+        values: (_, ticks) => ticks.map((v) => (v === 0 ? "0" : tidy(now.current.format(v)))),
       },
     ],
     series: [

@@ -41,7 +41,10 @@ export interface Columns {
 export function columnsOf(lines: Line[], stepMs: number, stacked: boolean): Columns {
   const all = new Set<number>();
   for (const l of lines) for (const t of l.points.keys()) all.add(t);
-  const times = withGaps([...all].sort((a, b) => a - b), stepMs);
+  const times = withGaps(
+    [...all].sort((a, b) => a - b),
+    stepMs,
+  );
   const values = lines.map((l) => times.map((t) => l.points.get(t) ?? null));
   if (!stacked) return { times: times.map((t) => t / 1000), columns: values, values };
 
@@ -64,6 +67,20 @@ function withGaps(times: number[], stepMs: number): number[] {
     out.push(times[i]);
   }
   return out;
+}
+
+const DECIMAL = [1, 2, 3, 4, 5, 6, 8, 10];
+const BINARY = [
+  1, 2, 3, 4, 6, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 200, 256, 400, 512, 600, 800, 1024,
+];
+
+/** The top of a scale: a number whose half can be written too. */
+export function scaleTop(most: number, binary = false): number {
+  if (!(most > 0)) return 1;
+  const base = binary ? 1024 : 10;
+  const unit = base ** Math.floor(Math.log(most) / Math.log(base));
+  const steps = binary ? BINARY : DECIMAL;
+  return unit * (steps.find((s) => s * unit >= most) ?? base);
 }
 
 /** The step asked for: about one point per two pixels, whole seconds, and not finer than readings come. */

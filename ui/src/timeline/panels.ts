@@ -21,6 +21,7 @@ export interface Panel {
   parts: Part[];
   stacked?: boolean;
   most?: number; // the scale's top, where it is known
+  binary?: boolean; // the scale goes in powers of 1024
   over: "mean" | "sum"; // what several nodes or devices come to
   format(value: number): string;
 }
@@ -68,6 +69,7 @@ export const PANELS: Panel[] = [
       { metric: "host_memory_cached_bytes", label: "cached", colour: "--line-3" },
       { metric: "host_memory_total_bytes", label: "total", colour: "--line-0" },
     ],
+    binary: true,
     over: "sum",
     format: format.bytes,
   },
@@ -77,8 +79,8 @@ export const PANELS: Panel[] = [
     help: "Share of time in which some (full: all) tasks stood still for want of a resource.",
     parts: [
       pressure("cpu", "some", "cpu", "--line-1"),
-      pressure("memory", "some", "memory", "--line-4"),
-      pressure("memory", "full", "memory full", "--line-5"),
+      pressure("memory", "some", "mem", "--line-4"),
+      pressure("memory", "full", "mem full", "--line-5"),
       pressure("io", "some", "io", "--line-3"),
       pressure("io", "full", "io full", "--line-2"),
     ],
@@ -93,6 +95,7 @@ export const PANELS: Panel[] = [
       { metric: "host_network_receive_bytes_per_second", label: "receive", colour: "--line-1" },
       { metric: "host_network_transmit_bytes_per_second", label: "transmit", colour: "--line-2" },
     ],
+    binary: true,
     over: "sum",
     format: perSecond,
   },
@@ -104,6 +107,7 @@ export const PANELS: Panel[] = [
       { metric: "host_disk_read_bytes_per_second", label: "read", colour: "--line-1" },
       { metric: "host_disk_written_bytes_per_second", label: "write", colour: "--line-2" },
     ],
+    binary: true,
     over: "sum",
     format: perSecond,
   },

@@ -31,8 +31,12 @@ export function Timeline({ unit }: { unit: string }) {
   const { query, from, to, type, host } = store.state.value;
   const selection = { query, from, to };
   const subject = JSON.stringify([selection, type, host]);
-  const loaded = useLoad((signal) => load(type, selection, host, signal), subject, store.tick.value);
-  const answers = loaded.data;
+  const loaded = useLoad(
+    (signal) => load(type, selection, host, signal),
+    subject,
+    store.tick.value,
+  );
+  const answers = loaded.last;
 
   const onRange = (a: number, b: number) => {
     if (b - a < SHORTEST_MS) return;
@@ -45,7 +49,10 @@ export function Timeline({ unit }: { unit: string }) {
   const wait = loaded.loading && !answers ? "…" : "";
 
   return (
-    <section class="timeline" aria-label="timeline">
+    <section
+      class={loaded.data || loaded.error ? "timeline" : "timeline stale"}
+      aria-label="timeline"
+    >
       <Chart
         {...common}
         title={`${type} rate`}
@@ -53,7 +60,16 @@ export function Timeline({ unit }: { unit: string }) {
         lines={useMemo(() => rateLines(answers?.rates ?? [], unit), [answers, unit])}
         format={(v) => rate(v, unit, type)}
         empty={wait || `no ${type} samples in this range`}
-      />
+      >
+        <button
+          type="button"
+          class="link faint"
+          aria-expanded={host}
+          onClick={() => store.patch({ host: !host })}
+        >
+          {host ? "hide host" : "show host"}
+        </button>
+      </Chart>
       {host &&
         PANELS.map((panel) => (
           <Chart
@@ -64,6 +80,7 @@ export function Timeline({ unit }: { unit: string }) {
             lines={linesOf(panel, answers?.readings ?? new Map())}
             stacked={panel.stacked}
             most={panel.most}
+            binary={panel.binary}
             format={panel.format}
             empty={wait || "no readings in this range"}
           />

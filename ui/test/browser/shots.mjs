@@ -17,7 +17,9 @@ const VIEWS = {
 };
 
 const only = process.argv.slice(2);
-const server = process.env.DIAGON_URL ? null : await startFixture({ scenario: process.env.SCENARIO });
+const server = process.env.DIAGON_URL
+  ? null
+  : await startFixture({ scenario: process.env.SCENARIO });
 const url = process.env.DIAGON_URL ?? server.url;
 const browser = await launch();
 await mkdir(OUT, { recursive: true });
@@ -33,7 +35,10 @@ try {
         await page.goto(new URL(query, url).href);
         await page.waitForLoadState("networkidle");
         await page.waitForTimeout(300);
-        await page.screenshot({ path: `${OUT}/${name}-${scheme}-${size}.png`, fullPage: size === "narrow" });
+        await page.screenshot({
+          path: `${OUT}/${name}-${scheme}-${size}.png`,
+          fullPage: size === "narrow",
+        });
       }
       await page.close();
     }
