@@ -16,11 +16,11 @@ help: ## print the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: deps-build ## install what is missing to build, test and lint (Debian packages, modules, npm)
-	scripts/deps.sh test
+	@scripts/deps.sh test
 
 deps-build: # what build needs, without what only tests need
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory ui/node_modules/.package-lock.json
+	@$(MAKE) -s --no-print-directory ui/node_modules/.package-lock.json
 
 build: deps-build ui/dist/index.html ## build bin/diagon and bin/diagon-server
 	CGO_ENABLED=0 go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/diagon ./cmd/diagon

@@ -54,9 +54,11 @@ stamp=bin/.modules-${1:-build}
 if [[ ! go.sum -ot $stamp || ! tools/go.sum -ot $stamp || ! charts/go.sum -ot $stamp ]]; then
 	go list -deps ./cmd/... >/dev/null
 	if [[ ${1:-} == test ]]; then
-		go list -deps -test ./... tool >/dev/null
+		go list -deps tool >/dev/null
+		go list -deps -test ./... >/dev/null
 		go -C tools list -deps tool >/dev/null
-		go -C charts list -deps -test ./... tool >/dev/null
+		go -C charts list -deps tool >/dev/null
+		go -C charts list -deps -test ./... >/dev/null
 	fi
 	mkdir -p bin && touch "$stamp"
 fi
