@@ -46,9 +46,14 @@ func (s *Session) push(ctx context.Context, client diagonv1.DiagnosticsClient) e
 			wait.reset()
 		}
 		delay := wait.next(err)
+		// When it was the whole connection that ended, that is about to be said, once.
+		grace := min(delay, 100*time.Millisecond)
+		if !sleep(ctx, grace) {
+			return context.Cause(ctx)
+		}
 		s.counts.failed(err)
 		s.log.Warn("Pushing profiles ended.", "error", err, "retry_in", delay)
-		if !sleep(ctx, delay) {
+		if !sleep(ctx, delay-grace) {
 			return context.Cause(ctx)
 		}
 	}
@@ -189,18 +194,6 @@ func (p *pusher) write(spooled spool.Batch, b *diagonv1.Batch, broken error, can
 	return p.stream.Send(&diagonv1.PushProfilesRequest{Batch: b})
 }
 
-// depart notes a batch as in flight.
-func (p *pusher) depart(f sent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.flight) == 0 {
-		p.heard = time.Now() // the silence that counts begins now
-	}
-	p.flight = append(p.flight, f)
-	p.bytes += f.bytes
-	p.settleUpTo(0)
-}
-
 // receive applies the server's answers until the stream ends.
 func (p *pusher) receive() error {
 	for {
@@ -214,86 +207,4 @@ func (p *pusher) receive() error {
 		p.apply(r)
 		newest(p.wake, struct{}{})
 	}
-}
-
-// apply takes one answer. An acknowledgement counts for what this stream has sent
-// and for nothing else, so that a server which knows of another agent by this
-// name cannot make batches vanish that were never sent.
-func (p *pusher) apply(r *diagonv1.PushProfilesResponse) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heard = time.Now()
-	p.credit = r.GetCreditBytes()
-	for _, rejected := range r.GetRejected() {
-		for i := range p.flight {
-			if f := &p.flight[i]; f.sequence == rejected.GetSequence() && !f.rejected {
-				f.rejected = true
-				p.s.log.Error("The backend rejected a batch for good.", "sequence", f.sequence, "samples", f.samples, "reason", rejected.GetReason())
-			}
-		}
-	}
-	p.settleUpTo(r.GetDurableSequence())
-}
-
-// settleUpTo settles what is answered at the front; p.mu is held.
-func (p *pusher) settleUpTo(durable uint64) {
-	for len(p.flight) > 0 && (p.flight[0].unsent || p.flight[0].sequence <= durable) {
-		p.settle()
-	}
-}
-
-// settle takes the oldest batch in flight off the spool; p.mu is held.
-func (p *pusher) settle() {
-	f := p.flight[0]
-	p.flight = p.flight[1:]
-	p.bytes -= f.bytes
-	p.single = max(0, p.single-1)
-	p.progress = true
-	p.s.spool.Ack(p.bootID, f.sequence)
-	if f.rejected {
-		p.s.counts.rejected(f.samples)
-		p.s.lost("rejected", f.samples)
-		return
-	}
-	p.s.counts.acked(f.samples)
-}
-
-// refused handles INVALID_ARGUMENT, which ends a stream without naming the batch that
-// caused it. One in flight alone is the culprit and is dropped; of several, each
-// will be sent alone. It answers how many.
-func (p *pusher) refused(err error) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.flight) != 1 {
-		return len(p.flight)
-	}
-	p.flight[0].rejected = true
-	p.s.log.Error("The backend rejected a batch for good.", "sequence", p.flight[0].sequence, "samples", p.flight[0].samples, "reason", err)
-	p.settle()
-	return p.single
-}
-
-// fits reports whether a batch of n bytes may be sent now. One that is larger than
-// the whole window goes alone, else it would never go.
-func (p *pusher) fits(n int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.credit == 0 || p.single > 0 && len(p.flight) > 0 {
-		return false
-	}
-	return len(p.flight) == 0 || p.bytes+uint64(n) <= p.credit
-}
-
-func (p *pusher) idle() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.flight) == 0
-}
-
-// silent reports whether the server owes an answer for too long.
-func (p *pusher) silent() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	owing := len(p.flight) > 0 || p.credit == 0
-	return owing && time.Since(p.heard) > p.s.cfg.AnswerTimeout
 }

@@ -203,18 +203,27 @@ func TestAFullStoreIsWaitedForAndOrdersGoOnMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refused := make(chan time.Time, 1)
 	state := uplinktest.NewState()
-	server := uplinktest.Start(t, "127.0.0.1:0", state, uplinktest.Behaviour{Batch: func(*diagonv1.Batch) error { return full.Err() }})
+	server := uplinktest.Start(t, "127.0.0.1:0", state, uplinktest.Behaviour{Batch: func(*diagonv1.Batch) error {
+		select {
+		case refused <- time.Now():
+			return full.Err()
+		default:
+			return nil
+		}
+	}})
 	a := start(t, quick(t, server.Address))
 	push(t, a, 0, 3)
-	eventually(t, "the push fails", func() bool { return status.Code(a.Stats().LastError) == codes.ResourceExhausted })
-	failed := time.Now()
-	server.Behave(func(b *uplinktest.Behaviour) { b.Batch = nil })
+	eventually(t, "the push is refused", func() bool { return len(refused) == 1 })
 	server.Order(capture("c1"))
 	eventually(t, "the order arrives", func() bool { return len(a.taken()) == 1 })
 	flush(t, a)
-	if waited := time.Since(failed); waited < 200*time.Millisecond {
+	if waited := time.Since(<-refused); waited < 300*time.Millisecond {
 		t.Errorf("tried again after %v, and was asked to wait 300 ms", waited)
+	}
+	if err := a.Stats().LastError; status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("last error = %v, want that the store is full", err)
 	}
 	if st := a.Stats(); st.Connects != 1 {
 		t.Errorf("%d connections, want 1: only the push had failed", st.Connects)
