@@ -69,8 +69,12 @@ func TestKilledWhileAppendingNothingThatWasAppendedIsLost(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		kill := time.AfterFunc(100*time.Millisecond+rand.N(200*time.Millisecond), func() { cmd.Process.Kill() })
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		// The first deadline is for a process that never begins; the second is the kill.
+		kill := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+		for lines, first := bufio.NewScanner(out), true; lines.Scan(); first = false {
+			if first {
+				kill.Reset(rand.N(200 * time.Millisecond))
+			}
 			n, err := strconv.ParseUint(lines.Text(), 10, 64)
 			if err != nil {
 				t.Fatal(err)
