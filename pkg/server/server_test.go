@@ -3,18 +3,14 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +42,6 @@ func testConfig(t *testing.T) Config {
 	cfg := DefaultConfig()
 	cfg.HTTP, cfg.GRPC, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
 	cfg.Spare = 0
-	cfg.Registry.Heartbeat = time.Second
 	return cfg
 }
 
@@ -308,7 +303,7 @@ func TestAnAgentRegistersAndPushes(t *testing.T) {
 	c := dial(t, s.GRPCAddr(), insecure.NewCredentials())
 	a := connect(t, c, "n1", "i1")
 	r := hear[*diagonv1.BackendMessage_Registration](a).Registration
-	if r.GetHeartbeatIntervalMs() != 1000 || r.GetServer() != s.cfg.Name || r.GetDurableSequence() != 0 {
+	if r.GetHeartbeatIntervalMs() != 15_000 || r.GetServer() != s.cfg.Name || r.GetDurableSequence() != 0 {
 		t.Errorf("registration answered %v", r)
 	}
 	durable, rejected, err := push(t, c, batch(t, "n1", 1, 10), batch(t, "n1", 2, 20))
@@ -328,4 +323,17 @@ func TestAnAgentRegistersAndPushes(t *testing.T) {
 	}
 }
 
-var _ = []any{bytes.NewReader, fmt.Sprint, net.Listen, filepath.Join}
+// metrics is the text that Prometheus would read.
+func metrics(t *testing.T, s *Server) string {
+	t.Helper()
+	resp, err := client(t).Get(s.URL() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
