@@ -42,10 +42,12 @@ func measure(b *testing.B, hz int) {
 	defer cancel()
 
 	var samples, frames int
+	var mapBytes uint64
 	var steady time.Duration // CPU time at the first sample: what loading cost is not a sample's
 	err := c.Run(ctx, collector.SinkFunc(func(s profile.Sample) {
 		if samples == 0 {
 			steady = cpuTime(b)
+			mapBytes = c.Kernel().MapBytes
 		}
 		samples++
 		frames += len(s.Stack)
@@ -60,6 +62,7 @@ func measure(b *testing.B, hz int) {
 	b.ReportMetric(float64(spent.Microseconds())/float64(samples), "user-us/sample")
 	b.ReportMetric(float64(samples), "samples")
 	b.ReportMetric(float64(frames)/float64(samples), "frames/sample")
+	b.ReportMetric(float64(mapBytes)/1024, "map-KiB")
 	b.ReportMetric(float64(lost), "lost")
 	b.ReportMetric(0, "ns/op")
 }

@@ -4,7 +4,6 @@ package oncpu
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"diagon.dev/diagon/pkg/profile"
@@ -100,8 +100,13 @@ func TestKernelThreadsHaveNoUserSide(t *testing.T) {
 		if strings.HasPrefix(s.Thread, "swapper/") {
 			return true // the idle task has no number
 		}
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID))
-		return err == nil && strings.Contains(string(status), "\nKthread:\t1\n")
+		const pfKthread = 0x00200000 // include/linux/sched.h
+		process, err := procfs.NewProc(s.PID)
+		if err != nil {
+			return false // gone
+		}
+		stat, err := process.Stat()
+		return err == nil && stat.Flags&pfKthread != 0
 	}
 	cfg := fast()
 	cfg.Idle = true
