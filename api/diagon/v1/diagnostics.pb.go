@@ -659,7 +659,8 @@ type DaemonRegistrationResponse struct {
 	HeartbeatIntervalMs uint32 `protobuf:"varint,1,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"`
 	// Name of the server that holds the stream.
 	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
-	// Highest sequence of this (node, boot id) that the server holds durably.
+	// Highest sequence of this (node, boot id) that the server holds durably. Advice,
+	// so that an agent which lost its numbers does not give one twice; it acknowledges nothing.
 	DurableSequence uint64 `protobuf:"varint,3,opt,name=durable_sequence,json=durableSequence,proto3" json:"durable_sequence,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

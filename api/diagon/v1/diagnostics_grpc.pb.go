@@ -42,7 +42,8 @@ type DiagnosticsClient interface {
 	Connect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DaemonMessage, BackendMessage], error)
 	// PushProfiles carries batches up. The answers say up to which sequence the
 	// server holds them durably, and how many more bytes may be in flight.
-	// Sending a batch again is harmless.
+	// Sending a batch again is harmless. One stream carries one node and boot, in
+	// rising sequence; batches of an earlier boot go on a stream of their own.
 	PushProfiles(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PushProfilesRequest, PushProfilesResponse], error)
 	// UploadArtifact carries one result of a capture: begin, then chunks from the
 	// offset that the server answers, then commit. A cut upload is resumed by
@@ -113,7 +114,8 @@ type DiagnosticsServer interface {
 	Connect(grpc.BidiStreamingServer[DaemonMessage, BackendMessage]) error
 	// PushProfiles carries batches up. The answers say up to which sequence the
 	// server holds them durably, and how many more bytes may be in flight.
-	// Sending a batch again is harmless.
+	// Sending a batch again is harmless. One stream carries one node and boot, in
+	// rising sequence; batches of an earlier boot go on a stream of their own.
 	PushProfiles(grpc.BidiStreamingServer[PushProfilesRequest, PushProfilesResponse]) error
 	// UploadArtifact carries one result of a capture: begin, then chunks from the
 	// offset that the server answers, then commit. A cut upload is resumed by
