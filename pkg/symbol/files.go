@@ -28,7 +28,8 @@ type files struct {
 
 type openFile struct {
 	*os.File
-	used time.Time
+	blocks blocks
+	used   time.Time
 }
 
 // object opens an object's file, as the process it is asked for maps it, or as
@@ -83,19 +84,19 @@ func (f *files) get(id fileID) io.ReaderAt {
 	defer f.mu.Unlock()
 	if o := f.open[id]; o != nil {
 		o.used = f.now()
-		return o.File
+		return &o.blocks
 	}
 	return nil
 }
 
 // hold keeps a file open. A reader that is closed under its user fails; the
 // address is then asked for again.
-func (f *files) hold(id fileID, file *os.File) *os.File {
+func (f *files) hold(id fileID, file *os.File) io.ReaderAt {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o := f.open[id]; o != nil {
 		file.Close()
-		return o.File
+		return &o.blocks
 	}
 	if len(f.open) >= maxOpen {
 		var oldest fileID
@@ -107,8 +108,9 @@ func (f *files) hold(id fileID, file *os.File) *os.File {
 		f.open[oldest].Close()
 		delete(f.open, oldest)
 	}
-	f.open[id] = &openFile{file, f.now()}
-	return file
+	o := &openFile{File: file, blocks: blocks{r: file}, used: f.now()}
+	f.open[id] = o
+	return &o.blocks
 }
 
 // closeIdle closes what was not asked since before.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 
 	"diagon.dev/diagon/pkg/symbol/elf"
 	"diagon.dev/diagon/pkg/symbol/gosym"
@@ -17,7 +18,7 @@ const maxMiniDebug = 8 << 20
 
 // load reads what is needed of a file to name its functions. It blocks on
 // files. What cannot be read leaves the object with fewer names, and a reason.
-func load(o *object, r io.ReaderAt, cfg Config, files *files) {
+func load(o *object, r *os.File, cfg Config, files *files) {
 	size := o.id.size
 	f, err := elf.Read(r, size)
 	if err != nil {
@@ -32,6 +33,7 @@ func load(o *object, r io.ReaderAt, cfg Config, files *files) {
 	if o.golang != nil {
 		o.bytes += o.golang.Bytes()
 	}
+	o.local = isLocal(r)
 	if !o.addSymtab(f, r, cfg, files) {
 		o.addMiniDebug(f, r, cfg)
 		o.add(f, r, size, elf.Dynsym, cfg.functions(), source{})
@@ -57,6 +59,7 @@ func (o *object) addSymtab(f *elf.File, r io.ReaderAt, cfg Config, files *files)
 		o.note(err)
 		return false
 	}
+	o.local = o.local && isLocal(debug.file)
 	return o.add(df, debug.file, debug.id.size, elf.Symtab, cfg.functions(), source{debug: &debug.debugFile})
 }
 
@@ -93,7 +96,7 @@ func (o *object) add(f *elf.File, r io.ReaderAt, size int64, which elf.Which, li
 	if t.Skipped > 0 {
 		o.why = "too large"
 	}
-	o.tables = append(o.tables, table{t, in})
+	o.tables = append(o.tables, table{Table: t, in: in})
 	o.bytes += t.Bytes()
 	return true
 }

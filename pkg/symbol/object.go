@@ -28,6 +28,7 @@ type object struct {
 	golang *gosym.Table // nil: no Go program
 	tables []table      // tried in this order
 	bytes  int64
+	local  bool   // all its files lie on file systems that answer
 	why    string // why it has fewer names than it might have; "" when it has all
 
 	from    opener
@@ -38,7 +39,8 @@ type object struct {
 // A table and the file it reads names from.
 type table struct {
 	*elf.Table
-	in source
+	in     source
+	serial uint64 // owner of its spans in Symbolizer.spans; 0 until the object is admitted
 }
 
 // A source is where a table's bytes are: in the object's file, in memory, or in
@@ -54,10 +56,15 @@ type opener struct {
 	m   procmaps.Mapping
 }
 
-// found is a name, before interning.
+// A found is what an object knows of an address, before interning.
 type found struct {
-	start uint64 // of the function, as an offset into the file
-	lines []profile.Line
+	start uint64         // of the function, as an offset into the file
+	lines []profile.Line // empty: it has no name
+	// table, nearest and span say where the answer came from, and for which offsets
+	// it holds; table is 0 when it holds for the one only.
+	table   uint64
+	nearest int
+	span    elf.Span // of virtual addresses
 }
 
 // lookup names an offset into the object's file. It reads files and may block.
@@ -76,7 +83,7 @@ func (o *object) lookup(files *files, from opener, off uint64) (found, bool, err
 		}
 		// A damaged function hides itself, not the rest of the file.
 		if f, ok, err := o.golang.Lookup(r, vaddr); ok && err == nil {
-			return o.at(f.Entry, off, f.Lines), true, nil
+			return found{start: o.start(f.Entry, off), lines: f.Lines}, true, nil
 		}
 	}
 	var failed error
@@ -87,23 +94,53 @@ func (o *object) lookup(files *files, from opener, off uint64) (found, bool, err
 			failed = err
 			continue
 		}
-		s, ok, err := t.Lookup(r, vaddr)
+		s, span, ok, err := t.Lookup(r, vaddr)
 		if err != nil {
 			failed = err
 			continue
 		}
 		if ok {
-			return o.at(s.Start, off, []profile.Line{{Function: pretty(s.Name)}}), true, nil
+			return found{
+				start: o.start(s.Start, off), lines: []profile.Line{{Function: pretty(s.Name)}},
+				table: t.serial, nearest: t.Nearest(vaddr), span: span,
+			}, true, nil
 		}
 	}
 	return found{}, false, failed
 }
 
-func (o *object) at(vaddr, off uint64, lines []profile.Line) found {
+// start is a function's start as an offset into the file.
+func (o *object) start(vaddr, off uint64) uint64 {
 	if start, ok := o.elf.Offset(vaddr); ok {
-		return found{start, lines}
+		return start
 	}
-	return found{off, lines}
+	return off
+}
+
+// ready reports whether a lookup will open nothing and read only what is sure to answer.
+func (o *object) ready(files *files) bool {
+	if !o.local || files.get(o.id) == nil && o.reads() {
+		return false
+	}
+	for i := range o.tables {
+		if d := o.tables[i].in.debug; d != nil && files.get(d.id) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// reads reports whether lookups read the object's own file.
+func (o *object) reads() bool {
+	if o.golang != nil {
+		return true
+	}
+	for i := range o.tables {
+		if in := o.tables[i].in; in.memory == nil && in.debug == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *object) reader(files *files, from opener, in *source) (io.ReaderAt, error) {

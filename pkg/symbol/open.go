@@ -21,6 +21,23 @@ type fileID struct {
 	mtime, ctime int64 // nanoseconds
 }
 
+// isLocal reports whether a file lies on a file system of this machine's own disks or memory, where a read
+// ends. Others, on the network or in the hands of a process, may never answer.
+func isLocal(f *os.File) bool {
+	var fs unix.Statfs_t
+	if err := handle(f, func(fd int) error { return unix.Fstatfs(fd, &fs) }); err != nil {
+		return false
+	}
+	switch uint32(fs.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+		unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.HUGETLBFS_MAGIC:
+		return true
+	case unix.OVERLAYFS_SUPER_MAGIC: // of layers that lie on the node's disk
+		return true
+	}
+	return false
+}
+
 var (
 	errNotRegular = errors.New("not a regular file")
 	errReplaced   = errors.New("the path leads to another file than the one mapped")

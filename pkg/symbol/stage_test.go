@@ -19,13 +19,7 @@ import (
 	"diagon.dev/diagon/pkg/profile"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(roleVariable); dir != "" {
-		playRole(dir)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // losses counts what was lost, by place.
 type losses struct {

@@ -9,6 +9,7 @@ import (
 
 	"diagon.dev/diagon/pkg/collector"
 	"diagon.dev/diagon/pkg/profile"
+	"diagon.dev/diagon/pkg/symbol/elf"
 )
 
 const (
@@ -35,12 +36,19 @@ type Symbolizer struct {
 	serials   uint64
 	in        *interner
 	places    *cache[place64, *profile.Location]
+	spans     *cache[place64, span] // by table and the nearest start in it
 	processes map[int]*process
 	kernel    *kernel
 	stats     Stats
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
+}
+
+// A span is a run of virtual addresses of a file that have one location.
+type span struct {
+	elf.Span
+	location *profile.Location
 }
 
 // place64 is an address of a process, or an offset into an object, by its serial.
@@ -60,6 +68,7 @@ func New(cfg Config, roots Roots, lost collector.Lost, log *slog.Logger) (*Symbo
 		registry:  &registry{byID: map[fileID]*object{}, byBuildID: map[string]*object{}},
 		in:        newInterner(cfg.Locations),
 		places:    newCache[place64, *profile.Location](cfg.Addresses),
+		spans:     newCache[place64, span](cfg.Locations),
 		processes: map[int]*process{},
 		stats:     Stats{Unnamed: map[string]uint64{}},
 		stop:      make(chan struct{}),
@@ -75,8 +84,7 @@ func New(cfg Config, roots Roots, lost collector.Lost, log *slog.Logger) (*Symbo
 	if err != nil {
 		log.Info("the vdso's functions stay without names", "error", err)
 	} else {
-		s.vdso.serial = s.serial()
-		s.vdso.mapping = s.in.mapping(vdsoName, s.vdso.buildID, s.vdso.id)
+		s.admit(s.vdso, vdsoName)
 	}
 
 	s.stopped.Add(1)

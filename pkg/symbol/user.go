@@ -112,25 +112,22 @@ func (v *visit) offset(o *object, from opener, at address) (l *profile.Location,
 	unresolved := func(reason string) (*profile.Location, string, bool) {
 		return v.s.in.location(profile.Location{Realm: profile.RealmUser, Mapping: o.mapping, Offset: off}), reason, false
 	}
+	if l := v.s.remembered(o, off); l != nil && at.pc%trampolineAlign != 0 {
+		v.s.places.put(k, l)
+		return l, "", true
+	}
 	if o.pending.pending() {
 		return unresolved(unnamedSlow)
 	}
-	type answer struct {
-		found
-		ok  bool
-		err error
-	}
-	a := &answer{}
-	t, done := v.run(func() { a.found, a.ok, a.err = o.name(v.s.files, from, at) })
-	if !done {
-		if t != nil {
-			o.pending = t
-		}
-		return unresolved(unnamedSlow)
-	}
+	a, ok := v.ask(o, from, at)
 	switch {
+	case !ok:
+		return unresolved(unnamedSlow)
 	case a.ok:
 		l = v.s.in.location(profile.Location{Realm: profile.RealmUser, Mapping: o.mapping, Offset: a.start, Lines: a.lines})
+		if a.table != 0 {
+			v.s.spans.put(place64{a.table, uint64(a.nearest)}, span{a.span, l})
+		}
 	case a.err != nil && !errors.Is(a.err, os.ErrClosed):
 		return unresolved(unnamedFile)
 	case a.err != nil:
@@ -142,11 +139,55 @@ func (v *visit) offset(o *object, from opener, at address) (l *profile.Location,
 	return l, o.why, true
 }
 
+// remembered is the location of an offset in a function that was named before, or nil.
+// It reads nothing.
+func (s *Symbolizer) remembered(o *object, off uint64) *profile.Location {
+	if o.golang != nil || len(o.tables) == 0 {
+		return nil
+	}
+	vaddr, ok := o.elf.VAddr(off)
+	if !ok {
+		return nil
+	}
+	t := &o.tables[0]
+	sp, ok := s.spans.get(place64{t.serial, uint64(t.Nearest(vaddr))})
+	if !ok || vaddr < sp.Low || vaddr >= sp.High {
+		return nil
+	}
+	return sp.location
+}
+
+// An answer is what a lookup brought.
+type answer struct {
+	found
+	ok  bool
+	err error
+}
+
+// ask looks an offset up, here when it is sure to come back. done is false when it
+// did not, in time.
+func (v *visit) ask(o *object, from opener, at address) (a answer, done bool) {
+	if o.ready(v.s.files) {
+		a.found, a.ok, a.err = o.name(v.s.files, from, at)
+		return a, true
+	}
+	later := &answer{}
+	t, done := v.run(func() { later.found, later.ok, later.err = o.name(v.s.files, from, at) })
+	if !done {
+		o.pending = t
+		return answer{}, false
+	}
+	return *later, true
+}
+
+// trampolineAlign is what the functions that signal handlers return to are aligned to.
+const trampolineAlign = 16
+
 // name names an offset, or finds that it is what a signal handler returns to:
 // the only place where a return address is a function's first byte. The functions
 // in question are aligned, so few addresses are looked up twice.
 func (o *object) name(files *files, from opener, at address) (found, bool, error) {
-	if !at.exact && at.pc%16 == 0 {
+	if !at.exact && at.pc%trampolineAlign == 0 {
 		if f, ok, err := o.lookup(files, from, at.pc); err == nil && ok && f.start == at.pc && isTrampoline(f.lines[0].Function) {
 			return f, ok, nil
 		}
@@ -209,11 +250,7 @@ func (s *Symbolizer) load(from opener) loaded {
 func (v *visit) admit(o *object, path string) {
 	o.used = v.now
 	if o.serial == 0 {
-		o.serial = v.s.serial()
-		o.mapping = v.s.in.mapping(path, o.buildID, o.id)
-		if o.why != "" {
-			v.s.log.Debug("not all of a file's functions have names", "path", path, "reason", o.why)
-		}
+		v.s.admit(o, path)
 	}
 	dropped := v.s.registry.evict(v.s.cfg.CacheBytes-v.s.kernel.bytes()-v.s.jitBytes(), o)
 	if len(dropped) == 0 {
@@ -229,6 +266,18 @@ func (v *visit) admit(o *object, path string) {
 				p.slots[i].object = nil
 			}
 		}
+	}
+}
+
+// admit gives a new object its serials and its mapping.
+func (s *Symbolizer) admit(o *object, path string) {
+	o.serial = s.serial()
+	o.mapping = s.in.mapping(path, o.buildID, o.id)
+	for i := range o.tables {
+		o.tables[i].serial = s.serial()
+	}
+	if o.why != "" {
+		s.log.Debug("not all of a file's functions have names", "path", path, "reason", o.why)
 	}
 }
 

@@ -55,7 +55,7 @@ func loadVDSO(image []byte, functions int) (*object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vdso: %w", err)
 	}
-	o := &object{elf: f, buildID: f.BuildID(r, size), id: fileID{size: size}}
+	o := &object{elf: f, local: true, buildID: f.BuildID(r, size), id: fileID{size: size}}
 	for _, which := range []elf.Which{elf.Symtab, elf.Dynsym} {
 		o.add(f, r, size, which, functions, source{memory: image})
 	}

@@ -37,6 +37,18 @@ type Symbol struct {
 	Size  uint64 // 0: not said
 }
 
+// A Span is a run of addresses, High excluded, that all have the same answer.
+type Span struct{ Low, High uint64 }
+
+// narrow cuts a span at an end of a symbol, on the side of at.
+func (s *Span) narrow(end, at uint64) {
+	if at < end {
+		s.High = min(s.High, end)
+	} else {
+		s.Low = max(s.Low, end)
+	}
+}
+
 // A Table finds the function at an address. It holds eight bytes a symbol;
 // sizes and names stay in the file and are read when asked for.
 type Table struct {
@@ -200,16 +212,12 @@ func (t *Table) Bytes() int64 { return 160 + 8*int64(cap(t.keys)) }
 // A symbol whose size covers the address wins, the nearest start first; then one
 // without size, within bounds. Of several names for one start the same one is
 // always chosen: an exported one, the one with the fewest leading underscores.
-func (t *Table) Lookup(r io.ReaderAt, vaddr uint64) (Symbol, bool, error) {
-	if vaddr < t.base || vaddr-t.base > math.MaxUint32 {
-		return Symbol{}, false, nil
-	}
-	rel := vaddr - t.base
-	end := sort.Search(len(t.keys), func(i int) bool { return t.keys[i]>>32 > rel })
-	next := uint64(math.MaxUint64)
-	if end < len(t.keys) {
-		next = t.base + t.keys[end]>>32
-	}
+//
+// The span tells for which addresses around vaddr the answer is the same, so that
+// it can be kept.
+func (t *Table) Lookup(r io.ReaderAt, vaddr uint64) (s Symbol, span Span, ok bool, err error) {
+	end, span := t.nearest(vaddr)
+	next := span.High
 
 	var guess Symbol
 	var guessed bool
@@ -219,24 +227,49 @@ func (t *Table) Lookup(r io.ReaderAt, vaddr uint64) (Symbol, bool, error) {
 		}
 		start := t.keys[end-1] >> 32
 		from := sort.Search(end, func(i int) bool { return t.keys[i]>>32 >= start })
-		sized, sizeless, err := t.choose(r, t.keys[max(from, end-maxAliases):end], vaddr)
+		sized, sizeless, err := t.choose(r, t.keys[max(from, end-maxAliases):end], vaddr, &span)
 		if err != nil {
-			return Symbol{}, false, err
+			return Symbol{}, span, false, err
 		}
 		if sized.Name != "" {
-			return sized, true, nil
+			return sized, span, true, nil
 		}
-		if sizeless.Name != "" && !guessed && vaddr-sizeless.Start < t.sizeless && vaddr < next {
-			guess = sizeless
+		if sizeless.Name != "" && !guessed {
+			reach := min(sizeless.Start+t.sizeless, next)
+			span.narrow(reach, vaddr)
+			if vaddr < reach {
+				guess = sizeless
+			}
 		}
 		guessed, end = true, from
 	}
-	return guess, guess.Name != "", nil
+	return guess, span, guess.Name != "", nil
+}
+
+// Nearest numbers the run of addresses between two starts that vaddr lies in. It
+// reads nothing.
+func (t *Table) Nearest(vaddr uint64) int {
+	end, _ := t.nearest(vaddr)
+	return end
+}
+
+// nearest returns how many keys start at or before vaddr, and the addresses for which
+// that is so.
+func (t *Table) nearest(vaddr uint64) (end int, span Span) {
+	span.High = math.MaxUint64
+	end = sort.Search(len(t.keys), func(i int) bool { return t.base+t.keys[i]>>32 > vaddr })
+	if end < len(t.keys) {
+		span.High = t.base + t.keys[end]>>32
+	}
+	if end > 0 {
+		span.Low = t.base + t.keys[end-1]>>32
+	}
+	return end, span
 }
 
 // choose picks the best name of symbols that start at one address: one whose
 // size covers vaddr, and one that says no size.
-func (t *Table) choose(r io.ReaderAt, keys []uint64, vaddr uint64) (sized, sizeless Symbol, err error) {
+func (t *Table) choose(r io.ReaderAt, keys []uint64, vaddr uint64, span *Span) (sized, sizeless Symbol, err error) {
 	var best, bestSizeless rank
 	var b [symbolSize]byte
 	for _, key := range keys {
@@ -244,8 +277,14 @@ func (t *Table) choose(r io.ReaderAt, keys []uint64, vaddr uint64) (sized, sizel
 			return sized, sizeless, fmt.Errorf("symbol: %w", err)
 		}
 		s := decode(b[:])
-		if s.size != 0 && vaddr-s.value >= s.size {
-			continue
+		start := t.base + key>>32
+		if s.size != 0 {
+			if stop := start + s.size; stop > start { // else it runs to the end of memory
+				span.narrow(stop, vaddr)
+			}
+			if vaddr-start >= s.size {
+				continue
+			}
 		}
 		name, err := t.name(r, s.name)
 		if err != nil {
@@ -254,7 +293,7 @@ func (t *Table) choose(r io.ReaderAt, keys []uint64, vaddr uint64) (sized, sizel
 		if name == "" {
 			continue
 		}
-		found, at := Symbol{Name: name, Start: t.base + key>>32, Size: s.size}, rankOf(name, s)
+		found, at := Symbol{Name: name, Start: start, Size: s.size}, rankOf(name, s)
 		if s.size != 0 && (sized.Name == "" || at.before(best)) {
 			sized, best = found, at
 		}

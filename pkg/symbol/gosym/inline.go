@@ -59,7 +59,7 @@ func (t *Table) inlined(r io.ReaderAt, f function, pc uint32) (lines []profile.L
 		if err != nil {
 			return nil, 0, false, fmt.Errorf("inline tree: %w", err)
 		}
-		line := profile.Line{Function: name}
+		line := profile.Line{Function: printed(name)}
 		line.File, line.Number = t.position(r, f, pc)
 		lines = append(lines, line)
 		pc = binary.LittleEndian.Uint32(call[8:])

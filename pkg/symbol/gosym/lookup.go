@@ -70,7 +70,7 @@ func (t *Table) Lookup(r io.ReaderAt, vaddr uint64) (Func, bool, error) {
 			return Func{}, false, err
 		}
 	}
-	outer := profile.Line{Function: name}
+	outer := profile.Line{Function: printed(name)}
 	if position {
 		outer.File, outer.Number = t.position(r, f, pc)
 	}
@@ -133,4 +133,14 @@ func (t *Table) position(r io.ReaderAt, f function, pc uint32) (file string, lin
 		return "", 0
 	}
 	return strings.ToValidUTF8(file, "\uFFFD"), int(n)
+}
+
+// printed is a function's name as Go prints it: with "[...]" for type arguments, which
+// are written out as the shapes that the compiler made of them.
+func printed(name string) string {
+	i, j := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']')
+	if i < 0 || j <= i {
+		return name
+	}
+	return name[:i] + "[...]" + name[j+1:]
 }

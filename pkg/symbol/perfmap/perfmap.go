@@ -87,6 +87,7 @@ func (m *Map) Update(r io.ReaderAt, size int64, limit int) error {
 			}
 			if e, ok := parse(line); ok {
 				if len(m.entries) >= limit {
+					m.read += int64(at)
 					return fmt.Errorf("perf map: more than %d functions: %w", limit, ErrTooLarge)
 				}
 				e.name += uint32(m.read) + uint32(at)
