@@ -112,7 +112,10 @@ func unavailable(err error) error {
 	if errors.As(err, &refused) {
 		return err
 	}
-	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: needs CAP_BPF and CAP_PERFMON: %w", collector.ErrUnavailable, err)
+	}
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", collector.ErrUnavailable, err)
 	}
 	return err
