@@ -43,7 +43,7 @@ func (b broken) Run(ctx context.Context, out collector.Sink) error {
 		<-ctx.Done()
 		return ctx.Err()
 	case "does not look at its context":
-		time.Sleep(runFor + 2*time.Second)
+		time.Sleep(runFor + patience + time.Second)
 	case "is not available":
 		return fmt.Errorf("%w: no such device", collector.ErrUnavailable)
 	}
@@ -74,9 +74,9 @@ func TestPromises(t *testing.T) {
 		{broken: "talks after it returned", fails: "came after Run had returned"},
 		{broken: "leaves a goroutine", fails: "found unexpected goroutines"},
 		{broken: "leaves a file", fails: `more of "socket:" than before Run`},
-		{broken: "does not stop", fails: "still runs a second after"},
+		{broken: "does not stop", fails: "still runs 5s after"},
 		{broken: "calls its end a failure", fails: "want nil once its context is done"},
-		{broken: "does not look at its context", fails: "still runs a second after"},
+		{broken: "does not look at its context", fails: "still runs 5s after"},
 	} {
 		t.Run(tt.broken, func(t *testing.T) {
 			t.Parallel()
