@@ -142,6 +142,9 @@ func TestTheLifeOfACapture(t *testing.T) {
 	if got := stored(t, s, ""); got != 0 {
 		t.Errorf("%d samples of the capture are among the always-on ones", got)
 	}
+	if got := get(t, s, "/api/v1/profiles?type=samples&format=folded&capture="+c.ID); got != "main;spin 40\n" {
+		t.Errorf("the flame graph of the capture: %q", got)
+	}
 	if got := download(t, s, c.ID, "n.cpu.pb.gz"); !bytes.Equal(got, data) {
 		t.Errorf("downloaded %d bytes, want the %d that were sent", len(got), len(data))
 	}

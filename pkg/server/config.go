@@ -12,6 +12,7 @@ import (
 	"diagon.dev/diagon/pkg/server/bus"
 	"diagon.dev/diagon/pkg/server/captures"
 	"diagon.dev/diagon/pkg/server/ingest"
+	"diagon.dev/diagon/pkg/server/query"
 	"diagon.dev/diagon/pkg/server/registry"
 	"diagon.dev/diagon/pkg/server/store"
 	"diagon.dev/diagon/pkg/server/store/duckdb"
@@ -37,6 +38,7 @@ type Config struct {
 	Artifacts artifacts.Config
 	Ingest    ingest.Config
 	Store     duckdb.Config
+	Query     query.Config
 	Web       web.Config
 }
 
@@ -52,6 +54,7 @@ func DefaultConfig() Config {
 		Artifacts: artifacts.DefaultConfig(),
 		Ingest:    ingest.DefaultConfig(),
 		Store:     duckdb.DefaultConfig(""),
+		Query:     query.DefaultConfig(),
 		Web:       web.DefaultConfig(),
 	}
 }
@@ -77,7 +80,7 @@ func (c Config) Validate() error {
 	case c.Settings.WindowMS > 600_000:
 		return fmt.Errorf("agent-window: %v is more than 10m", time.Duration(c.Settings.WindowMS)*time.Millisecond)
 	}
-	for _, part := range []interface{ Validate() error }{c.Bus, c.Registry, c.Captures, c.Artifacts, c.Ingest, c.Store, c.Web} {
+	for _, part := range []interface{ Validate() error }{c.Bus, c.Registry, c.Captures, c.Artifacts, c.Ingest, c.Store, c.Query, c.Web} {
 		if err := part.Validate(); err != nil {
 			return err
 		}

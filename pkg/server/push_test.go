@@ -50,7 +50,7 @@ func TestARejectedBatchDoesNotHoldUpTheOthers(t *testing.T) {
 	if got := stored(t, s, ""); got != 2 {
 		t.Errorf("the store holds %d samples, want 2", got)
 	}
-	if text := metrics(t, s); !strings.Contains(text, `diagon_server_batches_rejected_total{reason="crc"} 1`) {
+	if text := get(t, s, "/metrics"); !strings.Contains(text, `diagon_server_batches_rejected_total{reason="crc"} 1`) {
 		t.Errorf("the rejection is not counted in\n%s", text)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"diagon.dev/diagon/pkg/server/bus"
 	"diagon.dev/diagon/pkg/server/captures"
 	"diagon.dev/diagon/pkg/server/ingest"
+	"diagon.dev/diagon/pkg/server/query"
 	"diagon.dev/diagon/pkg/server/registry"
 	"diagon.dev/diagon/pkg/server/store"
 	"diagon.dev/diagon/pkg/server/store/duckdb"
@@ -219,7 +220,7 @@ func (s *Server) openWeb(context.Context) error {
 	s.register()
 	s.http = web.NewServer(s.cfg.Web, web.Parts{
 		Registry: s.registry, Captures: s.captures, Artifacts: s.artifacts,
-		Query: http.NotFoundHandler(), Page: ui.Handler(),
+		Query: query.Handler(s.store, s.cfg.Query, s.log), Page: ui.Handler(),
 		Metrics: s.metrics, Ready: s.notReady,
 	}, s.httpLn, s.log)
 	s.onStop(func() { web.Shutdown(s.http, httpWithin) })

@@ -313,6 +313,9 @@ func TestAnAgentRegistersAndPushes(t *testing.T) {
 	if got := stored(t, s, ""); got != 30 {
 		t.Errorf("the store holds %d samples, want 30", got)
 	}
+	if got := get(t, s, `/api/v1/profiles?type=samples&query={node="n1"}&format=folded`); got != "main;spin 30\n" {
+		t.Errorf("folded: %q", got)
+	}
 	var nodes struct{ Nodes []registry.Node }
 	call(t, s, "GET", "/api/v1/nodes", "", 200, &nodes)
 	if len(nodes.Nodes) != 1 || !nodes.Nodes[0].Connected || nodes.Nodes[0].Host["kernel"] != "6.18" {
@@ -323,10 +326,10 @@ func TestAnAgentRegistersAndPushes(t *testing.T) {
 	}
 }
 
-// metrics is the text that Prometheus would read.
-func metrics(t *testing.T, s *Server) string {
+// get is an answer as it is.
+func get(t *testing.T, s *Server, path string) string {
 	t.Helper()
-	resp, err := client(t).Get(s.URL() + "/metrics")
+	resp, err := client(t).Get(s.URL() + path)
 	if err != nil {
 		t.Fatal(err)
 	}
