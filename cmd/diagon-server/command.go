@@ -22,6 +22,7 @@ type options struct {
 	window   time.Duration
 	agent    bool
 	agentArg []string
+	program  string // of the agent; "" is the one beside this
 	logLevel slog.Level
 }
 
@@ -94,6 +95,7 @@ func (o *options) declare(f *pflag.FlagSet) {
 	f.StringVar(&c.GRPC, "grpc", c.GRPC, "`address` that agents dial")
 	f.StringVar(&c.Data, "data", c.Data, "`folder` for everything that must survive")
 	f.BoolVar(&o.agent, "local-agent", false, "run the agent of this machine beside the server")
+	f.StringVar(&o.program, "local-agent-program", "", "`file` of the local agent (default: diagon beside this program)")
 	f.StringArrayVar(&o.agentArg, "local-agent-flag", nil, "a `flag` for the local agent, such as --rate=49; may be repeated")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	agentStopWithin = 10 * time.Second // between SIGTERM and SIGKILL
+	agentStopWithin = 10 * time.Second
 	restartMin      = time.Second
 	restartMax      = 30 * time.Second
 	livedLong       = time.Minute // after that a restart is not held against it
@@ -35,15 +35,20 @@ type localAgent struct {
 	env     []string
 	stderr  io.Writer
 	log     *slog.Logger
+
+	stopWithin time.Duration // between SIGTERM and SIGKILL
 }
 
-// newLocalAgent finds the program beside this one.
+// newLocalAgent finds the program, by default the one beside this.
 func newLocalAgent(o *options, environ []string, stderr io.Writer, log *slog.Logger) (*localAgent, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("local-agent: %w", err)
+	program := o.program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("local-agent: %w", err)
+		}
+		program = filepath.Join(filepath.Dir(self), "diagon")
 	}
-	program := filepath.Join(filepath.Dir(self), "diagon")
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, fmt.Errorf("local-agent: the agent must lie beside this program: %w", err)
 	}
@@ -59,6 +64,8 @@ func newLocalAgent(o *options, environ []string, stderr io.Writer, log *slog.Log
 		env:     withoutSettings(environ),
 		stderr:  &prefixed{to: stderr, prefix: "agent: "},
 		log:     log,
+
+		stopWithin: agentStopWithin,
 	}, nil
 }
 
@@ -98,7 +105,7 @@ func (a *localAgent) once(ctx context.Context, grpcAddr string) error {
 	cmd := exec.CommandContext(ctx, a.program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = a.env, a.stderr, a.stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = agentStopWithin
+	cmd.WaitDelay = a.stopWithin
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL, // it never outlives this process, however that ends
 		Setpgid:   true,            // Ctrl-C reaches this process alone, which then ends the agent
