@@ -5,6 +5,7 @@
 
 import type { Func } from "../api/profile";
 import { hash } from "./hash";
+import { oklch } from "./oklch";
 import { ROOT, type Tree } from "./tree";
 
 export interface Theme {
@@ -28,7 +29,7 @@ export const LIGHT: Theme = {
   small: "#eceef0",
   smallLine: "#c4c9cf",
   outline: "#111827",
-  match: "oklch(0.62 0.19 300)",
+  match: oklch(0.62, 0.19, 300),
 };
 
 export const DARK: Theme = {
@@ -40,7 +41,7 @@ export const DARK: Theme = {
   small: "#20242a",
   smallLine: "#3d444d",
   outline: "#f3f4f6",
-  match: "oklch(0.72 0.17 305)",
+  match: oklch(0.72, 0.17, 305),
 };
 
 /** Hues of user code run from magenta over red and yellow to green; blue is the kernel's. */
@@ -51,17 +52,13 @@ function unit(h: number): number {
   return h / 2 ** 32;
 }
 
-function oklch(l: number, c: number, h: number): string {
-  return `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(1)})`;
-}
-
 /** The colour of a module in a realm; shade, from 0 to 1, tells its functions apart. */
 export function moduleColour(module: string, realm: string, dark: boolean, shade = 0.5): string {
   const own = hash(module);
   const h = unit(own);
   // Few hues can be told apart: modules differ in lightness and strength too.
   const step = (own % 3) - 1;
-  const light = (dark ? 0.43 : 0.83) + 0.035 * step + (shade - 0.5) * 0.035;
+  const light = (dark ? 0.43 : 0.83) + 0.035 * step + (shade - 0.5) * 0.05;
   if (realm === "kernel") return oklch(light, dark ? 0.06 : 0.062, 238 + 24 * h);
   if (realm === "synthetic") return oklch(light, 0.008, 260);
   const strength = ((own >>> 4) % 2 === 0 ? 0.075 : 0.115) * (dark ? 0.85 : 1);

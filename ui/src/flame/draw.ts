@@ -10,6 +10,8 @@ import { nameOf, type Tree } from "./tree";
 export const ROW = 20; // pixels
 const GAP = 1;
 const PAD = 4;
+const MARK = 3; // the line below what a search found
+const BELOW = 0.55; // how strong frames below the zoomed one are: they are only context
 export const FONT =
   '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
 
@@ -31,52 +33,79 @@ export interface Picture {
   zoomed: number; // node: what is below it is only context
 }
 
+/**
+ * Paints the picture: all boxes, then all names. Changing the colour is the dearest call of a
+ * canvas, so it is changed as seldom as can be.
+ */
 export function draw(ctx: CanvasRenderingContext2D, p: Picture): void {
-  const { tree, boxes, theme } = p;
-  ctx.fillStyle = theme.background;
-  ctx.fillRect(0, 0, p.width, p.height);
-  ctx.font = FONT;
-  ctx.textBaseline = "middle";
-  const context = tree.depth[p.zoomed] ?? 0;
-
-  for (let b = 0; b < boxes.count; b++) {
-    const node = boxes.node[b];
-    const x = Math.max(0, boxes.x[b]);
-    const right = Math.min(p.width, boxes.x[b] + boxes.width[b]);
-    const y = p.rowY(tree.depth[node]);
-    // A pixel's gap tells neighbours apart, where there is room for it.
-    const w = right - x > 3 ? right - x - GAP : right - x;
-    const block = boxes.last[b] >= 0 || tree.fn[node] === SMALL;
-    ctx.globalAlpha = tree.depth[node] < context ? 0.55 : 1;
-    if (block) drawBlock(ctx, theme, x, y, w);
-    else drawFrame(ctx, p, node, x, y, w);
-  }
   ctx.globalAlpha = 1;
+  ctx.fillStyle = p.theme.background;
+  ctx.fillRect(0, 0, p.width, p.height);
+  drawBoxes(ctx, p);
+  drawNames(ctx, p);
   drawOutlines(ctx, p);
 }
 
-function drawFrame(
-  ctx: CanvasRenderingContext2D,
-  p: Picture,
-  node: number,
-  x: number,
-  y: number,
-  w: number,
-): void {
-  const { tree, theme, marked } = p;
-  const found = marked !== null && tree.fn[node] >= 0 && marked[tree.fn[node]] === 1;
-  const aside = marked !== null && !found;
-  ctx.fillStyle = aside ? theme.root : p.colour(node);
-  ctx.fillRect(x, y, w, ROW - GAP);
-  if (found) {
+function drawBoxes(ctx: CanvasRenderingContext2D, p: Picture): void {
+  const { tree, boxes, theme, marked } = p;
+  const context = tree.depth[p.zoomed] ?? 0;
+  let colour = "";
+  for (let b = 0; b < boxes.count; b++) {
+    const node = boxes.node[b];
+    const { x, w } = extent(p, b);
+    const y = p.rowY(tree.depth[node]);
+    ctx.globalAlpha = tree.depth[node] < context ? BELOW : 1;
+    if (isBlock(p, b)) {
+      drawBlock(ctx, theme, x, y, w);
+      colour = "";
+      continue;
+    }
+    const own = isAside(p, node) ? theme.root : p.colour(node);
+    if (own !== colour) ctx.fillStyle = own;
+    colour = own;
+    ctx.fillRect(x, y, w, ROW - GAP);
+    if (marked === null || isAside(p, node)) continue;
     ctx.fillStyle = theme.match;
-    ctx.fillRect(x, y + ROW - GAP - 3, w, 3);
+    colour = theme.match;
+    ctx.fillRect(x, y + ROW - GAP - MARK, w, MARK);
   }
-  if (w < NARROWEST_TEXT) return;
-  const text = p.labels.fit(nameOf(tree, node), w - 2 * PAD);
-  if (text === "") return;
-  ctx.fillStyle = aside ? theme.faint : theme.text;
-  ctx.fillText(text, x + PAD, y + ROW / 2);
+}
+
+function drawNames(ctx: CanvasRenderingContext2D, p: Picture): void {
+  const { tree, boxes, theme } = p;
+  const context = tree.depth[p.zoomed] ?? 0;
+  ctx.font = FONT;
+  ctx.textBaseline = "middle";
+  let colour = "";
+  for (let b = 0; b < boxes.count; b++) {
+    const node = boxes.node[b];
+    const { x, w } = extent(p, b);
+    if (w < NARROWEST_TEXT || isBlock(p, b)) continue;
+    const text = p.labels.fit(nameOf(tree, node), w - 2 * PAD);
+    if (text === "") continue;
+    const own = isAside(p, node) ? theme.faint : theme.text;
+    if (own !== colour) ctx.fillStyle = own;
+    colour = own;
+    ctx.globalAlpha = tree.depth[node] < context ? BELOW : 1;
+    ctx.fillText(text, x + PAD, p.rowY(tree.depth[node]) + ROW / 2);
+  }
+  ctx.globalAlpha = 1;
+}
+
+/** What of a box is on the canvas. A pixel's gap tells neighbours apart, where there is room. */
+function extent(p: Picture, b: number): { x: number; w: number } {
+  const x = Math.max(0, p.boxes.x[b]);
+  const w = Math.min(p.width, p.boxes.x[b] + p.boxes.width[b]) - x;
+  return { x, w: w > 3 ? w - GAP : w };
+}
+
+function isBlock({ boxes, tree }: Picture, b: number): boolean {
+  return boxes.last[b] >= 0 || tree.fn[boxes.node[b]] === SMALL;
+}
+
+/** Whether a search leaves a frame aside. */
+function isAside({ marked, tree }: Picture, node: number): boolean {
+  return marked !== null && (tree.fn[node] < 0 || marked[tree.fn[node]] === 0);
 }
 
 /** Small frames put together: hatched, so that no one takes them for a function. */

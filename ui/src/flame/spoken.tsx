@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import * as format from "../format";
 import { nameOf, type Tree } from "./tree";
 
-const MOST = 40;
+const MOST = 100;
 
 /** One frame in words. */
 export function describe(tree: Tree, i: number, seconds: number): string {
