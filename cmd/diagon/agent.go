@@ -32,7 +32,7 @@ func newAgentCommand(version string) *cobra.Command {
 diagon-server. It needs root, or the capabilities that "diagon doctor" lists.
 
 Settings come from flags, DIAGON_* variables and a YAML file; --print-config shows them.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	settings := agentFlags(cmd.Flags(), &cfg)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

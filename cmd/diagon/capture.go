@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 func newCaptureCommand() *cobra.Command {
@@ -92,8 +93,10 @@ func (f *follower) run(ctx context.Context, request client.CaptureRequest) error
 	if err := f.fetch(ctx, capture); err != nil {
 		return err
 	}
-	if capture.State != client.Succeeded {
+	if len(capture.Targets) > 1 {
 		fmt.Fprintf(f.stderr, "%s: %s\n", capture.State, capture.Message)
+	}
+	if capture.State != client.Succeeded {
 		return exitStatus(exitFailure)
 	}
 	return nil
@@ -146,7 +149,7 @@ func (f *follower) follow(ctx context.Context, c client.Capture) (client.Capture
 // tell prints each node's state, with its sentence, when it has changed.
 func (f *follower) tell(c client.Capture) {
 	for _, t := range c.Targets {
-		now := fmt.Sprintf("%-9s  %s", t.State, t.Message)
+		now := text.Printable(fmt.Sprintf("%-9s  %s", t.State, t.Message))
 		if f.said[t.Node] != now {
 			f.said[t.Node] = now
 			fmt.Fprintf(f.stderr, "%s  %s\n", t.Node, now)

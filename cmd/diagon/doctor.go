@@ -143,8 +143,8 @@ func (t *doctorText) one(b *strings.Builder, f doctor.Finding) {
 			}
 		}
 	}
-	text := strings.Join(lines, "\n"+indent)
-	fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %s %-*s  %s", mark, t.nameWidth, f.Name, text), " "))
+	body := strings.Join(lines, "\n"+indent)
+	fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %s %-*s  %s", mark, t.nameWidth, f.Name, body), " "))
 }
 
 // broken breaks a text into lines that fit the terminal.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 	"diagon.dev/diagon/pkg/collector"
 )
 
@@ -45,7 +46,7 @@ func report(w io.Writer, err error) int {
 		fmt.Fprintln(w, "diagon: interrupted")
 		return exitFailure
 	}
-	fmt.Fprintln(w, "diagon:", strings.Join(strings.Fields(err.Error()), " "))
+	fmt.Fprintln(w, "diagon:", text.Printable(strings.Join(strings.Fields(err.Error()), " ")))
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -33,6 +34,7 @@ func newHeldCommand() *cobra.Command {
 		Use:                heldVerb + " PATH ARGV...",
 		Hidden:             true,
 		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usagef("%s: is for diagon's own use", heldVerb)
@@ -47,6 +49,14 @@ func newHeldCommand() *cobra.Command {
 			return exitStatus(exitCannotExecute)
 		},
 	}
+}
+
+// startStatus is the exit status for a command that could not be started.
+func startStatus(err error) exitStatus {
+	if errors.Is(err, fs.ErrPermission) {
+		return exitCannotExecute
+	}
+	return exitNoCommand
 }
 
 // A held is a command that has a process and has not begun.
@@ -68,6 +78,10 @@ func hold(argv []string) (*held, error) {
 		var inner *exec.Error
 		if errors.As(err, &inner) {
 			err = inner.Err
+		}
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
 		}
 		return nil, fmt.Errorf("command %s: %w", argv[0], err)
 	}

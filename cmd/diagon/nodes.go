@@ -24,6 +24,7 @@ func serverSetting(cmd *cobra.Command) func() (*client.Client, error) {
 	own := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	server := own.String("server", client.DefaultServer, "`address` of the diagon-server; also DIAGON_SERVER")
 	set := config.New(own, "DIAGON")
+	own.Lookup("config").Usage = "read the server's address from this YAML `file`"
 	cmd.Flags().AddFlagSet(own)
 	return func() (*client.Client, error) {
 		// Where an agent runs, its variables are set too, and are none of this command's.

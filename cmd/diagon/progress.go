@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -48,7 +49,19 @@ func what(o recordOptions) string {
 	}
 	text := fmt.Sprintf("recording %s at %d Hz", subject, o.hz)
 	if o.duration > 0 {
-		text += fmt.Sprintf(" for %v", o.duration)
+		text += " for " + durationText(o.duration)
+	}
+	return text
+}
+
+// durationText is 1m30s, and 1m rather than 1m0s.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
 }
@@ -89,7 +102,7 @@ func (p *progress) draw(start time.Time) {
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetWidth(24),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetTheme(progressbar.ThemeUnicode),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░"}),
 	)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -122,7 +122,7 @@ func record(ctx context.Context, o recordOptions, stdout, stderr io.Writer) erro
 	if len(o.command) > 0 {
 		if command, err = hold(o.command); err != nil {
 			fmt.Fprintln(stderr, "diagon: record:", err)
-			return exitStatus(exitNoCommand)
+			return startStatus(err)
 		}
 		defer command.abandon()
 		defer passOn(unix.SIGTERM, command)()

@@ -24,9 +24,12 @@ func newRootCommand() *cobra.Command {
 		Long: `diagon samples what the CPUs of this host run. As an agent it does so always and sends
 the profiles to a diagon-server; as a person's tool it records, watches and examines
 this host, and asks a server about others.`,
+		Version:       version,
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -35,15 +38,22 @@ this host, and asks a server about others.`,
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Help about a command", RunE: func(cmd *cobra.Command, args []string) error {
 		asked, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
 			return unknownVerb(root, args[0])
 		}
+		asked.InitDefaultHelpFlag() // Execute does both for the command that it runs
+		asked.InitDefaultVersionFlag()
 		return asked.Help()
 	}})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s: %w (%s --help lists them)", cmd.Name(), config.FlagError(cmd.Flags(), err), cmd.CommandPath())
+		err = fmt.Errorf("%w (%s --help lists them)", config.FlagError(cmd.Flags(), err), cmd.CommandPath())
+		if cmd.HasParent() {
+			err = wrap(cmd.Name(), err)
+		}
+		return usageError{err}
 	})
 	root.AddGroup(&cobra.Group{ID: groupHost, Title: "This host:"}, &cobra.Group{ID: groupServer, Title: "A server and its nodes:"})
 	cobra.EnableCommandSorting = false
@@ -63,6 +73,10 @@ this host, and asks a server about others.`,
 		{"", newHeldCommand()},
 	} {
 		verb.cmd.GroupID = verb.group
+		verb.cmd.DisableFlagsInUseLine = true
+		if verb.cmd.Args == nil {
+			verb.cmd.Args = noArguments
+		}
 		root.AddCommand(verb.cmd)
 	}
 	return root
@@ -70,6 +84,7 @@ this host, and asks a server about others.`,
 
 // unknownVerb names the verbs that are near.
 func unknownVerb(cmd *cobra.Command, word string) error {
+	cmd.SuggestionsMinimumDistance = 2
 	near := cmd.SuggestionsFor(word)
 	if len(near) > 0 {
 		return usagef("%q is no command; did you mean %s?", word, strings.Join(near, " or "))

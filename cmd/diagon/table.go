@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
+
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 // A table lines up its cells. Columns of numbers stand to the right.
@@ -29,7 +31,14 @@ func newTable(head ...string) *table {
 	return t
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// add takes a row. Cells come from servers and processes: what would steer a terminal is
+// made visible instead.
+func (t *table) add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = text.Printable(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // write leaves two spaces between columns and none at the end of a line.
 func (t *table) write(w io.Writer) error {

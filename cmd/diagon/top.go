@@ -47,8 +47,10 @@ CPU time seen; CPU of a process is a share of one CPU.`,
 	flags.BoolVar(&once, "once", false, "print one table and end")
 	flags.IntVarP(&o.rounds, "rounds", "n", 0, "print that many tables and end")
 	flags.IntVar(&o.rows, "rows", o.rows, "lines of each printed table; 0 prints all")
-	cmd.MarkFlagsMutuallyExclusive("once", "rounds")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if once && o.rounds > 0 {
+			return usagef("top: --once is -n 1; give one of them")
+		}
 		if once {
 			o.rounds = 1
 		}

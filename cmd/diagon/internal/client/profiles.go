@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,6 +46,9 @@ func (c *Client) Profile(ctx context.Context, s Selection, w io.Writer) error {
 		return err
 	}
 	defer resp.Body.Close()
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" {
+		return c.stranger(resp)
+	}
 	n, err := io.Copy(w, io.LimitReader(resp.Body, maxProfile+1))
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -19,7 +19,8 @@ type Table struct {
 	End       time.Time
 	Length    time.Duration // of the interval
 	Samples   uint64
-	CPU       time.Duration // time on all CPUs together, idle time apart
+	CPU       time.Duration // of the samples in the table, on all CPUs together, idle time apart
+	Seen      time.Duration // the same of the samples that were taken: the table may lag while names are looked up
 	Functions []Function
 	Processes []Process
 	Losses    []profile.Loss
@@ -74,6 +75,7 @@ func NewTable(windows ...agent.Window) Table {
 			t.add(&w.Records[i], functions, processes)
 		}
 	}
+	t.Seen = t.CPU
 	for _, f := range functions {
 		t.Functions = append(t.Functions, *f)
 	}

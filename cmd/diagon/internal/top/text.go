@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 // A By says what a line of the screen stands for.
@@ -31,7 +33,7 @@ func (t Table) busy() float64 {
 	if t.Length <= 0 {
 		return 0
 	}
-	return t.CPU.Seconds() / t.Length.Seconds()
+	return t.Seen.Seconds() / t.Length.Seconds()
 }
 
 func (t Table) lost() string {
@@ -71,7 +73,7 @@ func (t Table) Lines(by By, most, width int) []string {
 				pid, comm = "-", "[not visible]"
 			}
 			lines = append(lines, fit(fmt.Sprintf("%*s  %*s  %-*s  %s", percentWidth, share(p.CPU, t.Length), pidWidth, pid,
-				commWidth, ansi.Truncate(cmp.Or(comm, "?"), commWidth, "…"), p.Hottest), width))
+				commWidth, ansi.Truncate(cmp.Or(text.Printable(comm), "?"), commWidth, "…"), text.Printable(p.Hottest)), width))
 		}
 		return lines
 	}
@@ -83,6 +85,7 @@ func (t Table) Lines(by By, most, width int) []string {
 
 // functionLine gives the module a quarter of the line, and the function the rest.
 func functionLine(self, total, name, module string, width int) string {
+	name, module = text.Printable(name), text.Printable(module)
 	left := fmt.Sprintf("%*s  %*s  ", percentWidth, self, percentWidth, total)
 	nameWidth := 50
 	if width > 0 {

@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"diagon.dev/diagon/pkg/agent"
+	"diagon.dev/diagon/pkg/collector"
 	"diagon.dev/diagon/pkg/collector/oncpu"
+	"diagon.dev/diagon/pkg/profile"
 )
 
 // Config says how to watch.
@@ -45,11 +48,12 @@ func Watch(ctx context.Context, cfg Config, log *slog.Logger, show func(Table)) 
 
 	sampler := oncpu.DefaultConfig()
 	sampler.Hz, sampler.PIDs = cfg.Hz, cfg.PIDs
-	sampler.Drain = min(sampler.Drain, cfg.Interval/4)
+	sampler.Drain = 50 * time.Millisecond // what is read late counts in the next interval
 	cpu := oncpu.New(sampler, losses.Lost)
 
 	// Windows end on the wall clock, so the first may be short: it goes with the next one.
 	var short []agent.Window
+	var seen atomic.Int64
 	pipeline := agent.NewPipeline(names, &losses, cfg.Interval, func(w agent.Window) {
 		windows := append(short, w)
 		t := NewTable(windows...)
@@ -58,6 +62,7 @@ func Watch(ctx context.Context, cfg Config, log *slog.Logger, show func(Table)) 
 			return
 		}
 		short = nil
+		t.Seen = time.Duration(seen.Swap(0))
 		if ctx.Err() == nil {
 			show(t)
 		}
@@ -75,5 +80,8 @@ func Watch(ctx context.Context, cfg Config, log *slog.Logger, show func(Table)) 
 		}
 		pipeline.Run(piping)
 	}()
-	return cpu.Run(ctx, pipeline)
+	return cpu.Run(ctx, collector.SinkFunc(func(s profile.Sample) {
+		seen.Add(s.Values[profile.CPU])
+		pipeline.Put(s)
+	}))
 }

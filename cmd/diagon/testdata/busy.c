@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * busy SECONDS [STATUS]: burns that much CPU time, three quarters of it in hot and one in
+ * warm, in turns, and ends with STATUS. hot counts by itself, so that the time is in it.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned long sink;
+
+static double used(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+__attribute__((noinline)) void hot(double until)
+{
+	while (used() < until)
+		for (int i = 0; i < 10000; i++)
+			sink += i;
+}
+
+__attribute__((noinline)) void warm(double until)
+{
+	while (used() < until)
+		for (int i = 0; i < 10000; i++)
+			sink += i;
+}
+
+int main(int argc, char **argv)
+{
+	double end = argc > 1 ? atof(argv[1]) : 1;
+
+	while (used() < end) {
+		hot(used() + 0.015);
+		warm(used() + 0.005);
+	}
+	return argc > 2 ? atoi(argv[2]) : 0;
+}
