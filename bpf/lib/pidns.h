@@ -17,13 +17,17 @@ const volatile __u32 pid_namespace;
  * bpf_get_ns_current_pid_tgid answers for the innermost only, which leaves out
  * every pod of a node that is itself a container (kind, minikube).
  */
-static __always_inline __u32 number_in_namespace(struct pid *pid)
+static __noinline __u32 number_in_namespace(struct pid *pid)
 {
 	__u32 level = BPF_CORE_READ(pid, level);
 	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
 	struct upid upid;
 
-	for (__u32 i = 0; i < PID_NAMESPACE_LEVELS && i <= level; i++) {
+	for (__u32 i = 0; i < PID_NAMESPACE_LEVELS; i++) {
+		/* Or clang makes one bound of both, which Linux 6.1 does not take for one. */
+		barrier_var(level);
+		if (i > level)
+			return 0;
 		if (bpf_probe_read_kernel(&upid, sizeof(upid), numbers + i * sizeof(upid)))
 			return 0;
 		if (BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace)

@@ -15,11 +15,20 @@ import (
 	"diagon.dev/diagon/pkg/collector"
 )
 
-// kernel is the loaded half of the collector.
+// kernel is the loaded half of the collector. The knobs are not in it: the
+// library would map their memory, and let go of it only when the garbage
+// collector comes by.
 type kernel struct {
-	kernObjects
+	objects
 	lostBefore [kernLostPlaceLOST_PLACES]uint64
 }
+
+type objects struct {
+	kernPrograms
+	kernMaps
+}
+
+func (o *objects) Close() error { return errors.Join(o.kernPrograms.Close(), o.kernMaps.Close()) }
 
 // load puts programs and maps into the kernel; nothing fires yet.
 func load(cfg Config, ringBytes uint32) (*kernel, error) {
@@ -45,7 +54,7 @@ func load(cfg Config, ringBytes uint32) (*kernel, error) {
 	}
 
 	k := new(kernel)
-	if err := spec.LoadAndAssign(&k.kernObjects, nil); err != nil {
+	if err := spec.LoadAndAssign(&k.objects, nil); err != nil {
 		return nil, err
 	}
 	return k, nil
