@@ -78,6 +78,9 @@ func TestFilesThatDoNotAnswerDoNotStopOthers(t *testing.T) {
 	if done := work.start(func() {}); !done.wait(5*time.Second) || !work.close(5*time.Second) {
 		t.Error("after the files have answered no work is done")
 	}
+	if work.start(func() {}) != nil {
+		t.Error("work was begun after close")
+	}
 }
 
 func TestFramesThatCameWithTheirPlaceInAFile(t *testing.T) {

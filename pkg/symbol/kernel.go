@@ -22,7 +22,7 @@ const (
 	kernelName = "[kernel]"
 
 	// Whether modules came or went is looked at every modulesEvery. Without that,
-	// kallsyms, which costs the kernel some 40 ms of CPU to print, is read again when an address is not
+	// kallsyms, which costs the kernel some 40 ms of CPU to print and us to read, is read again when an address is not
 	// found, first after kernelFirst, then twice as long each time, up to kernelLast; and
 	// every kernelLast anyway, because BPF programs come and go unannounced.
 	modulesEvery = 10 * time.Second

@@ -2,10 +2,7 @@
 
 package symbol
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // maxTasks bounds the pieces of work under way. More than one is only ever under
 // way when a file system does not answer.
@@ -14,12 +11,9 @@ const maxTasks = 8
 // A tasks runs what may block: a file on a network file system whose server is
 // gone blocks for ever and cannot be interrupted. The work then keeps its
 // goroutine, of which there are at most maxTasks, and nobody else waits.
-type tasks struct {
-	slots chan struct{}
-	group sync.WaitGroup
-}
+type tasks struct{ slots chan struct{} }
 
-func newTasks() *tasks { return &tasks{slots: make(chan struct{}, maxTasks)} }
+func newTasks() *tasks { return &tasks{make(chan struct{}, maxTasks)} }
 
 // A task is a piece of work under way.
 type task struct{ done chan struct{} }
@@ -45,9 +39,7 @@ func (t *tasks) start(work func()) *task {
 		return nil
 	}
 	started := &task{done: make(chan struct{})}
-	t.group.Add(1)
 	go func() {
-		defer t.group.Done()
 		defer func() { <-t.slots }()
 		defer close(started.done)
 		work()
@@ -73,16 +65,20 @@ func (t *task) wait(left time.Duration) bool {
 	}
 }
 
-// close waits up to left for the work under way.
+// close waits up to left for the work under way. When it has ended nothing is
+// begun any more.
 func (t *tasks) close(left time.Duration) bool {
-	all := make(chan struct{})
-	go func() { t.group.Wait(); close(all) }()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
-	select {
-	case <-all:
-		return true
-	case <-timer.C:
-		return false
+	for taken := range maxTasks {
+		select {
+		case t.slots <- struct{}{}:
+		case <-timer.C:
+			for range taken {
+				<-t.slots
+			}
+			return false
+		}
 	}
+	return true
 }
