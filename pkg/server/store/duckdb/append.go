@@ -64,6 +64,14 @@ func (s *Store) Append(ctx context.Context, batches ...store.Batch) error {
 	select {
 	case err := <-r.done:
 		return err
+	case <-s.stopped:
+		// The writer answers before it stops, unless the request came too late for it.
+		select {
+		case err := <-r.done:
+			return err
+		default:
+			return errClosed
+		}
 	case <-ctx.Done():
 		return fmt.Errorf("duckdb: append: wait for the disk: %w", ctx.Err())
 	}
@@ -71,6 +79,7 @@ func (s *Store) Append(ctx context.Context, batches ...store.Batch) error {
 
 // write is the store's one writer. What waits is committed together.
 func (s *Store) write() {
+	defer close(s.stopped)
 	w := &batchWriter{Store: s, known: make(map[*partition]*known)}
 	for {
 		var group []*request
@@ -78,7 +87,6 @@ func (s *Store) write() {
 		case r := <-s.queue:
 			group = append(group, r)
 		case <-s.closing:
-			s.refuse()
 			return
 		}
 		for n := group[0].rows; n < groupRows; {
@@ -100,13 +108,6 @@ func (s *Store) waiting() *request {
 		return r
 	default:
 		return nil
-	}
-}
-
-// refuse answers what came too late.
-func (s *Store) refuse() {
-	for r := s.waiting(); r != nil; r = s.waiting() {
-		r.done <- errClosed
 	}
 }
 

@@ -96,8 +96,11 @@ func (w *batchWriter) insert(ctx context.Context, p *partition, batches []*rows)
 		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
-		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return errors.Join(err, rollback)
+		// A commit that fails has ended its transaction already; whatever state this
+		// connection is in, nobody gets it again.
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+		return err
 	}
 	k.add(written)
 	return syncDir(w.cfg.Dir)

@@ -149,11 +149,20 @@ func (p *partition) detach(ctx context.Context, s *Store) error {
 	if !p.attached {
 		return nil
 	}
-	if _, err := s.db.ExecContext(ctx, "DETACH "+p.catalog); err != nil {
+	_, err := s.db.ExecContext(ctx, "DETACH "+p.catalog)
+	if err != nil && p.stillAttached(ctx, s) {
 		return fmt.Errorf("detach %s: %w", p.path, err)
 	}
 	p.attached = false
 	return nil
+}
+
+// stillAttached asks DuckDB: on a full disk DETACH fails to write out the log and
+// detaches all the same. The log is then read by whoever attaches the file again.
+func (p *partition) stillAttached(ctx context.Context, s *Store) bool {
+	var n int
+	err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM duckdb_databases() WHERE database_name = ?", unquote(p.catalog)).Scan(&n)
+	return err != nil || n > 0
 }
 
 // quote makes a SQL string of a path.

@@ -34,8 +34,8 @@ type Store struct {
 
 	queue   chan *request
 	closing chan struct{} // closed by Close
+	stopped chan struct{} // closed by the writer, when it is done
 	closed  sync.Once
-	writer  sync.WaitGroup
 }
 
 var _ store.Store = (*Store)(nil)
@@ -64,14 +64,17 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 		_ = lock.Close()
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, db: db, lock: lock, queue: make(chan *request, queued), closing: make(chan struct{})}
+	s := &Store{
+		cfg: cfg, log: log, db: db, lock: lock,
+		queue: make(chan *request, queued), closing: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	s.dict.Store(newDictionary())
 	if err := s.load(ctx); err != nil {
 		_ = db.Close()
 		_ = lock.Close()
 		return nil, err
 	}
-	s.writer.Go(s.write)
+	go s.write()
 	return s, nil
 }
 
@@ -149,7 +152,13 @@ func (s *Store) load(ctx context.Context) error {
 // loadPartition reads what p holds; false means that it was damaged and set
 // aside, or empty and removed.
 func (s *Store) loadPartition(ctx context.Context, p *partition) (keep bool, err error) {
-	err = p.attach(ctx, s)
+	info, err := os.Stat(p.path)
+	if err == nil && info.Size() == 0 {
+		err = errUnfinished
+	}
+	if err == nil {
+		err = p.attach(ctx, s)
+	}
 	if err == nil {
 		err = s.readContents(ctx, p)
 	}
@@ -169,7 +178,7 @@ func (s *Store) Close() error {
 	var err error
 	s.closed.Do(func() {
 		close(s.closing)
-		s.writer.Wait()
+		<-s.stopped
 		s.mu.Lock()
 		partitions := s.partitions
 		s.mu.Unlock()
