@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 // FuzzAnswers shows whatever a server may say: nothing panics, nothing steers the terminal, and
@@ -33,7 +34,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		var capture client.Capture
 		if json.Unmarshal(raw, &capture) == nil {
-			follow := &follower{stderr: &out, said: make(map[string]string)}
+			follow := &follower{stderr: text.Writer(&out), said: make(map[string]string)}
 			follow.tell(capture)
 			nodesOf(capture)
 			for _, target := range capture.Targets {

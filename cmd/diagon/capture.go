@@ -53,7 +53,7 @@ the files. Ctrl-C cancels it on the nodes. The exit status is 0 only when every 
 			return usagef("capture: -o: name a file")
 		}
 		request.Duration = duration.String()
-		f := &follower{client: c, stderr: cmd.ErrOrStderr(), out: out}
+		f := &follower{client: c, stderr: text.Writer(cmd.ErrOrStderr()), out: out}
 		return wrap("capture", f.run(cmd.Context(), request))
 	})
 	cmd.AddCommand(newCaptureListCommand(), newCaptureShowCommand(), newCaptureCancelCommand())
@@ -149,7 +149,7 @@ func (f *follower) follow(ctx context.Context, c client.Capture) (client.Capture
 // tell prints each node's state, with its sentence, when it has changed.
 func (f *follower) tell(c client.Capture) {
 	for _, t := range c.Targets {
-		now := text.Printable(fmt.Sprintf("%-9s  %s", t.State, t.Message))
+		now := fmt.Sprintf("%-9s  %s", t.State, t.Message)
 		if f.said[t.Node] != now {
 			f.said[t.Node] = now
 			fmt.Fprintf(f.stderr, "%s  %s\n", t.Node, now)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 func newCaptureListCommand() *cobra.Command {
@@ -83,7 +84,7 @@ func oneID(cmd *cobra.Command, args []string) error {
 }
 
 func showCapture(cmd *cobra.Command, c client.Capture) error {
-	w := cmd.OutOrStdout()
+	w := text.Writer(cmd.OutOrStdout())
 	rate := "as the node likes"
 	if c.Hz > 0 {
 		rate = fmt.Sprintf("%d Hz", c.Hz)

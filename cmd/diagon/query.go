@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
 // queryFormats are the formats of the API.
@@ -62,6 +63,7 @@ func newQueryCommand() *cobra.Command {
 
 // writeTop is the server's table for a person.
 func writeTop(w io.Writer, top client.Top, rows int) error {
+	w = text.Writer(w)
 	if top.Total == 0 {
 		fmt.Fprintln(w, "no samples: nothing matches in that time (`diagon nodes` lists who sends)")
 		return nil

@@ -4,6 +4,7 @@
 package text
 
 import (
+	"io"
 	"strings"
 	"unicode"
 )
@@ -17,4 +18,21 @@ func Printable(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
+}
+
+// Writer passes whole lines on to w, printable but for their ends. Each Write must end at a
+// rune's end.
+func Writer(w io.Writer) io.Writer { return writer{w} }
+
+type writer struct{ to io.Writer }
+
+func (w writer) Write(b []byte) (int, error) {
+	lines := strings.Split(string(b), "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	if _, err := io.WriteString(w.to, strings.Join(lines, "\n")); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
