@@ -9,16 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 
 	diagonv1 "diagon.dev/diagon/api/diagon/v1"
 	"diagon.dev/diagon/pkg/agent/doctor"
@@ -43,6 +38,7 @@ type agent struct {
 	losses   *Losses
 	quality  *quality
 	latest   *latest
+	names    Names
 	findings []doctor.Finding
 	runner   *collector.Runner
 	pipeline *Pipeline
@@ -57,47 +53,78 @@ type agent struct {
 // Run runs the agent on this host until ctx is done, and returns nil then, with nothing left
 // in the kernel.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.Validate(); err != nil {
+	a, err := open(ctx, cfg, log)
+	if err != nil {
 		return fmt.Errorf("agent: %w", err)
+	}
+	defer a.close()
+	if err := a.run(ctx); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return nil
+}
+
+// open makes the parts and joins them; nothing runs yet.
+func open(ctx context.Context, cfg Config, log *slog.Logger) (_ *agent, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
 	bootID, err := readBootID()
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return nil, err
 	}
 	a := &agent{
 		cfg: cfg, log: log,
 		losses: new(Losses), latest: new(latest),
 		meta: pprofio.Meta{Node: cfg.Node, AgentVersion: cfg.Version, BootID: bootID},
 	}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
 	// One thread and small windows: the batches are small and the agent's memory is bounded.
 	a.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20))
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return nil, err
 	}
-	defer a.zstd.Close()
-
-	names, err := OpenNames(procRoot, a.losses.Lost, log)
-	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+	if a.names, err = OpenNames(procRoot, a.losses.Lost, log); err != nil {
+		return nil, err
 	}
-	defer names.Close()
-	a.quality = names.quality
+	a.quality = a.names.quality
 
 	a.findings = doctor.Examine(ctx, doctor.Config{Proc: procRoot, Sys: "/sys", Data: cfg.Uplink.Data})
 	log.Info("diagon agent starts", "version", cfg.Version, "node", cfg.Node, "host", doctor.Summary(a.findings))
 
-	if err := a.connect(names, bootID); err != nil {
-		return fmt.Errorf("agent: %w", err)
+	if err := a.connect(bootID); err != nil {
+		return nil, err
 	}
-	a.pipeline = NewPipeline(names, a.losses, cfg.Window, a.push)
+	a.pipeline = NewPipeline(a.names, a.losses, cfg.Window, a.push)
 	a.runner = collector.NewRunner(log, a.pipeline)
 	a.sample(cfg.OnCPU)
 	a.runner.Set(host.New(cfg.Host, func(r profile.Reading) { a.latest.note(r); a.pipeline.Note(r) }))
-	return a.run(ctx)
+	return a, nil
+}
+
+// close releases what open made, as far as it came.
+func (a *agent) close() {
+	if a.session != nil {
+		if err := a.session.Close(); err != nil {
+			a.log.Warn("close the spool", "error", err)
+		}
+	}
+	if a.names.Symbols != nil {
+		if err := a.names.Close(); err != nil {
+			a.log.Warn("close the symbol files", "error", err)
+		}
+	}
+	if a.zstd != nil {
+		_ = a.zstd.Close()
+	}
 }
 
 // connect prepares the session with the server, if there is one to be had.
-func (a *agent) connect(names Names, bootID string) error {
+func (a *agent) connect(bootID string) error {
 	if a.cfg.Uplink.Channel == "" {
 		a.log.Warn("no --channel: profiles are sampled and not sent; only /metrics tells of them")
 		return nil
@@ -108,7 +135,7 @@ func (a *agent) connect(names Names, bootID string) error {
 	}
 	a.session = session
 	a.captures = &Captures{
-		names: names, ceilings: a.cfg.Ceilings, meta: a.meta, proc: procRoot,
+		names: a.names, ceilings: a.cfg.Ceilings, meta: a.meta, proc: procRoot,
 		dir: filepath.Join(a.cfg.Uplink.Data, "captures"), link: session, log: a.log,
 	}
 	return nil
@@ -131,13 +158,12 @@ func (a *agent) run(ctx context.Context) error {
 	if a.cfg.HTTP != "" {
 		l, err := listen(a.cfg.HTTP)
 		if err != nil {
-			return fmt.Errorf("agent: %w", err)
+			return err
 		}
 		a.log.Info("metrics and health", "url", "http://"+l.Addr().String()+"/metrics")
 		defer parts.start(func(ctx context.Context) error { return a.serve(ctx, l) })()
 	}
 	if a.session != nil {
-		defer a.session.Close()
 		defer parts.start(a.session.Run)()
 		defer a.sendLast(ctx)
 		a.captures.start(ctx)
@@ -148,7 +174,7 @@ func (a *agent) run(ctx context.Context) error {
 
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("agent: %w", err)
+		return err
 	}
 	return nil
 }
@@ -204,40 +230,4 @@ func lossesToWire(losses []profile.Loss) []*diagonv1.Loss {
 		out[i] = &diagonv1.Loss{Place: l.Place, Count: l.Count}
 	}
 	return out
-}
-
-// readBootID reads what tells one boot of this host from the next.
-func readBootID() (string, error) {
-	raw, err := os.ReadFile(filepath.Join(procRoot, "sys/kernel/random/boot_id"))
-	if err != nil {
-		return "", fmt.Errorf("boot id: %w", err)
-	}
-	return strings.TrimSpace(string(raw)), nil
-}
-
-// hostFacts are what a person wants to know of a node first.
-func hostFacts() map[string]string {
-	facts := map[string]string{"architecture": runtime.GOARCH, "cpus": strconv.Itoa(runtime.NumCPU())}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		facts["kernel"] = unix.ByteSliceToString(u.Release[:])
-	}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		facts["memory_bytes"] = strconv.FormatUint(info.Totalram*uint64(info.Unit), 10)
-	}
-	if os, err := os.ReadFile("/etc/os-release"); err == nil {
-		facts["os"] = prettyName(string(os))
-	}
-	return facts
-}
-
-// prettyName reads PRETTY_NAME of os-release(5).
-func prettyName(release string) string {
-	for line := range strings.Lines(release) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
-			return strings.Trim(name, `"'`)
-		}
-	}
-	return ""
 }

@@ -91,8 +91,8 @@ type Subject struct {
 // A Sample is one observation: who, where, when, how much.
 type Sample struct {
 	Time    time.Time
-	PID     int // process, as the agent's own /proc counts it; 0 when it is in no /proc that the agent sees
-	TID     int
+	PID     int      // process, as the agent's own /proc counts it; 0 when it is in no /proc that the agent sees
+	TID     int      // 0 when PID is
 	Thread  string   // the thread's name
 	Subject *Subject // nil until pkg/subject has seen the sample
 	Stack   Stack    // leaf first
