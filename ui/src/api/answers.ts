@@ -204,8 +204,11 @@ export function values(v: unknown): { values: string[]; cut: boolean } {
   };
 }
 
-export function series(v: unknown): Series[] {
-  return d.list(d.object(v, "answer").series, "series", (x, where) => {
+/** Series, and whether there were more than the server answers at once. */
+export function series(v: unknown): { series: Series[]; cut: boolean } {
+  const answer = d.object(v, "answer");
+  const cut = d.optional(answer.cut, "cut", d.boolean, false);
+  const series = d.list(answer.series, "series", (x, where) => {
     const o = d.object(x, where);
     const labels: Record<string, string> = {};
     for (const [k, l] of Object.entries(d.optional(o.labels, `${where}.labels`, d.object, {}))) {
@@ -221,6 +224,7 @@ export function series(v: unknown): Series[] {
     }
     return out;
   });
+  return { series, cut };
 }
 
 function point(v: unknown, where: string): [number, number] {

@@ -53,6 +53,10 @@ export function address(path: string, params: Params = {}): string {
   return `api/v1/${path}${tail ? `?${tail}` : ""}`;
 }
 
+/** How often a server that is busy is asked. */
+const TRIES = 4;
+const LONGEST_WAIT_S = 10;
+
 async function call(path: string, init: RequestInit, signal?: AbortSignal): Promise<unknown> {
   const deadline = AbortSignal.timeout(DEADLINE_MS);
   const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
@@ -60,6 +64,10 @@ async function call(path: string, init: RequestInit, signal?: AbortSignal): Prom
   let body: string;
   try {
     response = await fetch(path, { ...init, signal: either });
+    for (let tries = 1; tries < TRIES && isBusy(response); tries++) {
+      await comeAgain(response, either);
+      response = await fetch(path, { ...init, signal: either });
+    }
     body = await response.text();
   } catch (e) {
     if (signal?.aborted) throw e;
@@ -74,6 +82,24 @@ async function call(path: string, init: RequestInit, signal?: AbortSignal): Prom
   } catch {
     throw new ApiError(response.status, `the answer to ${path} is not JSON: ${excerpt(body)}`);
   }
+}
+
+/** The server is there and asks to be asked later. */
+function isBusy(response: Response): boolean {
+  return [429, 503].includes(response.status) && response.headers.has("Retry-After");
+}
+
+/** Waits as long as the server said, and a little longer by chance: others were told the same. */
+async function comeAgain(response: Response, signal: AbortSignal): Promise<void> {
+  const seconds = Number(response.headers.get("Retry-After")) || 1;
+  const ms = 1000 * Math.min(LONGEST_WAIT_S, seconds) * (1 + Math.random());
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
 }
 
 /** What the server's refusal says, or when it is not in the API's words, the beginning of it. */
@@ -159,7 +185,7 @@ export async function series(
   s: Selection,
   step: string,
   signal?: AbortSignal,
-): Promise<answers.Series[]> {
+): Promise<{ series: answers.Series[]; cut: boolean }> {
   return answers.series(await get("series", { metric, ...s, step }, signal));
 }
 

@@ -181,6 +181,32 @@ describe("calls", () => {
     await expect(client.nodes()).rejects.toThrow("HTTP 502 Bad Gateway");
   });
 
+  it("ask a busy server again, as often as it says so and not for ever", async () => {
+    vi.useFakeTimers();
+    const busy = () =>
+      new Response('{"error": "too many questions"}', {
+        status: 503,
+        headers: { "Retry-After": "1" },
+      });
+    const asked = vi.fn(async () =>
+      asked.mock.calls.length < 3 ? busy() : new Response('{"nodes": []}'),
+    );
+    vi.stubGlobal("fetch", asked);
+    const nodes = client.nodes();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await nodes).toEqual([]);
+    expect(asked).toHaveBeenCalledTimes(3);
+
+    vi.stubGlobal(
+      "fetch",
+      vi.fn(async () => busy()),
+    );
+    const refused = expect(client.nodes()).rejects.toThrow("too many questions");
+    await vi.advanceTimersByTimeAsync(60_000);
+    await refused;
+    vi.useRealTimers();
+  });
+
   it("say that an answer is not JSON", async () => {
     answering("hello");
     await expect(client.nodes()).rejects.toThrow("is not JSON: hello");

@@ -50,9 +50,12 @@ export function Flame({
     const letGo = interact(b, c, v, {
       tree: () => now.current.tree,
       hover: (target, x, y) => setTip(target && { target, x, y }),
-      choose: (target) => now.current.onZoom(zoomOf(now.current.tree, target)),
+      choose: (target, keyed) => {
+        v.focus(target.node, keyed);
+        now.current.onZoom(zoomOf(now.current.tree, target));
+      },
       look: (node) => {
-        v.focus(node);
+        v.focus(node, true);
         const top = v.rowTop(node);
         if (top < b.scrollTop) b.scrollTop = top;
         if (top + ROW > b.scrollTop + b.clientHeight) b.scrollTop = top + ROW - b.clientHeight;

@@ -8,7 +8,7 @@ import type { FlameView, Target } from "./view";
 export interface Hands {
   tree(): Tree | null;
   hover(target: Target | null, x: number, y: number): void;
-  choose(target: Target): void; // a click, or Enter
+  choose(target: Target, keyed: boolean): void; // a click, or Enter
   look(node: number): void; // the keyboard moved
   pan(view: View): void; // the wheel or dragging came to rest
   reset(): void;
@@ -127,7 +127,7 @@ function bindPointer(
       const { x, y } = placeOf(e);
       const target = view.at(x, y);
       hands.hover(null, 0, 0);
-      if (target) hands.choose(target);
+      if (target) hands.choose(target, false);
     },
     on,
   );
@@ -156,7 +156,7 @@ function bindKeys(
       const at = view.current;
       if (e.key === "Enter" || e.key === " ") {
         e.preventDefault();
-        hands.choose({ node: at, last: -1 });
+        hands.choose({ node: at, last: -1 }, true);
         return;
       }
       if (e.key === "Escape") {

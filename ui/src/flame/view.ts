@@ -34,6 +34,7 @@ export class FlameView {
   private height = 0;
   private hovered = -1;
   private focused = -1;
+  private keyed = false; // the keyboard is in use: show where it is
   private frame = 0;
 
   constructor(
@@ -129,8 +130,10 @@ export class FlameView {
     return b < 0 ? null : { node: this.boxes.node[b], last: this.boxes.last[b] };
   }
 
-  focus(node: number): void {
+  /** Says where the keyboard is; what the pointer chose needs no outline. */
+  focus(node: number, keyed: boolean): void {
     this.focused = node;
+    this.keyed = keyed;
     this.redraw();
   }
 
@@ -189,7 +192,7 @@ export class FlameView {
       height: this.height,
       rowY: (row) => ROW * this.lineOf(row) - this.scroll,
       hovered: this.hovered,
-      focused: this.focused,
+      focused: this.keyed ? this.focused : -1,
       zoomed: this.place.node,
     });
     if (this.move) this.redraw();

@@ -2,7 +2,7 @@
 // One node: whether it is there, whether it is well, what it can and cannot do, what it lost.
 
 import type { ComponentChildren } from "preact";
-import type { Node } from "../api/answers";
+import type { Capability, Node } from "../api/answers";
 import * as format from "../format";
 import { formatQuery } from "../query/matchers";
 import { useStore } from "../state/store";
@@ -86,7 +86,7 @@ function Details({ node: n }: { node: Node }) {
       <Facts
         title="host"
         rows={[
-          ...n.host,
+          ...n.host.map(fact),
           ["boot", n.bootId || "–"],
           ["first seen", format.clock(Date.parse(n.firstSeen))],
           ...n.devices.map((d): [string, string] => [d.kind, `${d.model} ${d.id}`.trim()]),
@@ -108,21 +108,51 @@ function Details({ node: n }: { node: Node }) {
       </section>
       <section class="capabilities">
         <h3>capabilities</h3>
+        <Capabilities all={n.capabilities} />
+      </section>
+    </div>
+  );
+}
+
+/** What is missing with its reason, a line each; what is there in one paragraph. */
+function Capabilities({ all }: { all: Capability[] }) {
+  const missing = all.filter((c) => !c.available);
+  const there = all.filter((c) => c.available);
+  if (all.length === 0) return <p class="faint">none told</p>;
+  return (
+    <>
+      {missing.length > 0 && (
         <table class="facts">
           <tbody>
-            {n.capabilities.map((c) => (
+            {missing.map((c) => (
               <tr key={c.name}>
-                <th>{c.name}</th>
-                <td class={c.available ? "yes" : "no"}>{c.available ? "yes" : "no"}</td>
-                <td>{c.reason}</td>
+                <th class="no">{c.name}</th>
+                <td>{c.reason || "missing, for no reason told"}</td>
               </tr>
             ))}
           </tbody>
         </table>
-        {n.capabilities.length === 0 && <p class="faint">none told</p>}
-      </section>
-    </div>
+      )}
+      {there.length > 0 && (
+        <p class="there">
+          <span class="yes">{missing.length > 0 ? "there" : "all there"}</span>{" "}
+          {there.map((c, i) => (
+            <span key={c.name} title={c.reason}>
+              {c.name}
+              {i < there.length - 1 && ", "}
+            </span>
+          ))}
+        </p>
+      )}
+    </>
   );
+}
+
+/** A fact of the host as a person reads it: "memory_bytes": "1024" is memory, 1 KiB. */
+function fact([name, value]: [string, string]): [string, string] {
+  const label = name.replace(/_bytes$/, "").replaceAll("_", " ");
+  const isBytes = name.endsWith("_bytes") && /^\d+$/.test(value);
+  return [label, isBytes ? format.bytes(Number(value)) : value];
 }
 
 function Facts({ title, rows }: { title: string; rows: [string, ComponentChildren][] }) {

@@ -6,7 +6,7 @@ import { useStore } from "../state/store";
 import { ends, formatTime, rangeError, shifted, widened } from "../state/time";
 
 const RELATIVE = ["5m", "15m", "1h", "6h", "24h"];
-const LIVE_SECONDS = 5;
+const LIVE_SECONDS = 10; // as often as agents send
 
 /** Which range is looked at, and whether it runs along with the time. */
 export function TimePicker() {

@@ -160,7 +160,11 @@ function options(
         label: l.label,
         stroke: css(l.colour),
         width: 1.25,
-        points: { show: false },
+        // A line needs two points: fewer are drawn as dots.
+        points: {
+          show: (u, i) => (u.data[i] as unknown[]).filter((v) => v != null).length < 3,
+          size: 4,
+        },
         ...(p.stacked ? { fill: `color-mix(in oklab, ${css(l.colour)} 45%, transparent)` } : {}),
       })),
     ],

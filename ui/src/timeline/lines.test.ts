@@ -47,9 +47,14 @@ describe("lines", () => {
     expect(columns[0]).toEqual([1, 1, null, 1]);
   });
 
+  it("have no gap where points come less often than steps", () => {
+    const { times } = columnsOf([line([0, 1], [5000, 1], [10000, 1], [15000, 1])], 1000, false);
+    expect(times).toEqual([0, 5, 10, 15]);
+  });
+
   it("take a step that fits the range", () => {
     expect([60, 300, 900, 3600, 86400, 1e9].map((s) => stepSeconds(s))).toEqual([
-      1, 1, 5, 15, 300, 3333334,
+      10, 10, 10, 15, 300, 3333334,
     ]);
   });
 

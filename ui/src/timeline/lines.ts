@@ -59,11 +59,17 @@ export function columnsOf(lines: Line[], stepMs: number, stacked: boolean): Colu
   return { times: times.map((t) => t / 1000), columns, values };
 }
 
-/** Adds a time without a point where more than two steps are missing. */
+/**
+ * Adds a time without a point where points are missing: where the next is much further off than
+ * points mostly are. They may come less often than steps.
+ */
 function withGaps(times: number[], stepMs: number): number[] {
+  const apart = times.slice(1).map((t, i) => t - times[i]);
+  const mostly = apart.sort((a, b) => a - b)[Math.floor((apart.length - 1) / 2)] ?? stepMs;
+  const usual = Math.max(stepMs, mostly);
   const out: number[] = [];
   for (let i = 0; i < times.length; i++) {
-    if (i > 0 && times[i] - times[i - 1] > 2.5 * stepMs) out.push(times[i - 1] + stepMs);
+    if (i > 0 && times[i] - times[i - 1] > 2.5 * usual) out.push(times[i - 1] + usual);
     out.push(times[i]);
   }
   return out;
@@ -71,7 +77,8 @@ function withGaps(times: number[], stepMs: number): number[] {
 
 const DECIMAL = [1, 2, 3, 4, 5, 6, 8, 10];
 const BINARY = [
-  1, 2, 3, 4, 6, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 200, 256, 400, 512, 600, 800, 1024,
+  1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512,
+  600, 800, 1024,
 ];
 
 /** The top of a scale: a number whose half can be written too. */
@@ -83,9 +90,12 @@ export function scaleTop(most: number, binary = false): number {
   return unit * (steps.find((s) => s * unit >= most) ?? base);
 }
 
-/** The step asked for: about one point per two pixels, whole seconds, and not finer than readings come. */
+/**
+ * The step asked for: about one point for two pixels. It is not shorter than readings are apart,
+ * or the nodes that happen to have one in a step would pass for all of them.
+ */
 export function stepSeconds(rangeSeconds: number, pixels = 300): number {
-  const least = Math.max(1, rangeSeconds / pixels);
-  const nice = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  const least = rangeSeconds / pixels;
+  const nice = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
   return nice.find((s) => s >= least) ?? Math.ceil(least);
 }

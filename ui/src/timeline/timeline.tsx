@@ -24,6 +24,7 @@ interface Answers {
   to: number;
   rates: Series[];
   readings: Map<string, Series[]>;
+  cut: boolean; // there were more series than the server answers at once
 }
 
 export function Timeline({ unit }: { unit: string }) {
@@ -85,6 +86,9 @@ export function Timeline({ unit }: { unit: string }) {
             empty={wait || "no readings in this range"}
           />
         ))}
+      {answers?.cut && (
+        <p class="faint">Not all nodes are in these lines: pick fewer to see all of them.</p>
+      )}
       {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
     </section>
   );
@@ -104,7 +108,13 @@ async function load(
     api.series(type, selection, step, signal),
     ...(host ? METRICS : []).map((metric) => api.series(metric, onNodes, step, signal)),
   ]);
-  return { from, to, rates, readings: new Map(readings.map((r, i) => [METRICS[i], r])) };
+  return {
+    from,
+    to,
+    rates: rates.series,
+    readings: new Map(readings.map((r, i) => [METRICS[i], r.series])),
+    cut: rates.cut || readings.some((r) => r.cut),
+  };
 }
 
 function rateLines(series: Series[], unit: string): Line[] {
