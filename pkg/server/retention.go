@@ -67,6 +67,11 @@ func (s *Server) checkRoom() {
 	case why == nil && had != nil && *had != nil:
 		s.log.Info("disk has room again")
 	}
+	if why == nil {
+		if err := s.bus.Revive(); err != nil {
+			s.log.Error("cannot go on after a full disk", "err", err)
+		}
+	}
 }
 
 // room says why the disk of the data folder takes no more; nil when it does.

@@ -15,14 +15,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
 )
 
 // Config is what an operator decides about the bus.
@@ -58,7 +61,11 @@ const (
 
 	// storeBytes bounds what the embedded JetStream may write. It is set because
 	// the default is a share of the free disk: on a full one no table could be opened.
-	storeBytes = 1 << 30
+	storeBytes  = 1 << 30
+	memoryBytes = 64 << 20
+	syncEvery   = 10 * time.Second
+	// roomNeeded is what the disk must have for records to be written at all.
+	roomNeeded = 16 << 20
 	// maxPayload bounds one message, and so one record.
 	maxPayload = 1 << 20
 )
@@ -70,7 +77,12 @@ type Bus struct {
 	js       jetstream.JetStream
 	replicas int
 	srv      *server.Server // nil when NATS is external
+	dir      string         // of the embedded one
+	storage  jetstream.StorageType
+	scratch  string // a folder of this run alone, to be removed; "" for none
 	log      *slog.Logger
+
+	failed atomic.Bool // the last write found no answer
 
 	mu     sync.Mutex
 	tables []interface{ stop() }
@@ -125,7 +137,10 @@ func (b *Bus) connect(cfg Config) (err error) {
 		return nil
 	}
 
-	if b.srv, err = embed(cfg, b.log); err != nil {
+	if err := b.chooseStorage(cfg); err != nil {
+		return err
+	}
+	if b.srv, err = embed(cfg, b.dir, b.log); err != nil {
 		return err
 	}
 	if b.Conn, err = nats.Connect("", append(opts, nats.InProcessServer(b.srv))...); err != nil {
@@ -134,15 +149,44 @@ func (b *Bus) connect(cfg Config) (err error) {
 	return nil
 }
 
+// chooseStorage decides where the embedded NATS keeps its records: in cfg.Dir, or for this one run
+// in memory when that disk is full. JetStream shuts itself down at the first write that
+// finds no room, and a server that cannot know its nodes could not even say so.
+func (b *Bus) chooseStorage(cfg Config) error {
+	b.dir = cfg.Dir
+	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
+		return fmt.Errorf("bus: %w", err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(cfg.Dir, &fs); err != nil {
+		return fmt.Errorf("bus: statfs %s: %w", cfg.Dir, err)
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	if free >= roomNeeded {
+		return nil
+	}
+	b.log.Error("disk is full: nodes and captures of earlier runs are not read, and those of this run are kept in memory until the next start",
+		"dir", cfg.Dir, "free_bytes", free, "needed_bytes", roomNeeded)
+	b.storage = jetstream.MemoryStorage
+	var err error
+	if b.dir, err = os.MkdirTemp("/dev/shm", "diagon-"); err != nil {
+		if b.dir, err = os.MkdirTemp("", "diagon-"); err != nil {
+			return fmt.Errorf("bus: the disk of %s is full, and no other folder can be made: %w", cfg.Dir, err)
+		}
+	}
+	b.scratch = b.dir
+	return nil
+}
+
 // embed starts NATS in this process.
-func embed(cfg Config, log *slog.Logger) (*server.Server, error) {
+func embed(cfg Config, dir string, log *slog.Logger) (*server.Server, error) {
 	opts := &server.Options{
 		ServerName:         "diagon",
 		JetStream:          true,
-		StoreDir:           cfg.Dir,
+		StoreDir:           dir,
 		JetStreamMaxStore:  storeBytes,
-		JetStreamMaxMemory: 64 << 20,
-		SyncInterval:       10 * time.Second,
+		JetStreamMaxMemory: memoryBytes,
+		SyncInterval:       syncEvery,
 		MaxPayload:         maxPayload,
 		DontListen:         cfg.Listen == "",
 		NoSigs:             true,
@@ -185,6 +229,35 @@ func (b *Bus) Up() error {
 	if b.Conn == nil || !b.Conn.IsConnected() {
 		return errors.New("bus: not connected to NATS")
 	}
+	if b.stuck() {
+		return errors.New("bus: the embedded NATS cannot write its records: nodes and captures stand still; is the disk full?")
+	}
+	return nil
+}
+
+// stuck says that the embedded NATS must be started again: a stream that met a full disk takes
+// nothing more, and gives no answer, also when there is room again.
+func (b *Bus) stuck() bool {
+	return b.srv != nil && (b.failed.Load() || !b.srv.JetStreamEnabled())
+}
+
+// Revive starts the embedded NATS's records again after a write failed; it does nothing when none did. It is for
+// the caller to know that the disk has room again.
+func (b *Bus) Revive() error {
+	if !b.stuck() {
+		return nil
+	}
+	if err := b.srv.ShutdownJetStream(); err != nil {
+		return fmt.Errorf("bus: stop the embedded NATS's records: %w", err)
+	}
+	err := b.srv.EnableJetStream(&server.JetStreamConfig{
+		StoreDir: b.dir, MaxStore: storeBytes, MaxMemory: memoryBytes, SyncInterval: syncEvery,
+	})
+	if err != nil {
+		return fmt.Errorf("bus: start the embedded NATS's records again: %w", err)
+	}
+	b.failed.Store(false)
+	b.log.Info("embedded NATS keeps records again")
 	return nil
 }
 
@@ -199,6 +272,9 @@ func (b *Bus) Close() {
 	}
 	if b.Conn != nil {
 		b.Conn.Close()
+	}
+	if b.scratch != "" {
+		defer os.RemoveAll(b.scratch)
 	}
 	if b.srv == nil {
 		return

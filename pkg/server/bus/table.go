@@ -31,6 +31,7 @@ const modifyTries = 64
 //
 // Records handed out are shared: treat them as read-only.
 type Table[T any] struct {
+	bus   *Bus
 	kv    jetstream.KeyValue
 	watch jetstream.KeyWatcher
 	done  chan struct{}
@@ -53,7 +54,7 @@ func OpenTable[T any](ctx context.Context, b *Bus, bucket string, maxBytes int64
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	kv, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, History: 1, MaxBytes: maxBytes, Replicas: b.replicas, Storage: jetstream.FileStorage,
+		Bucket: bucket, History: 1, MaxBytes: min(maxBytes, memoryBytes/4), Replicas: b.replicas, Storage: b.storage,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus: table %s: %w", bucket, err)
@@ -64,11 +65,11 @@ func OpenTable[T any](ctx context.Context, b *Bus, bucket string, maxBytes int64
 		return nil, fmt.Errorf("bus: table %s: watch: %w", bucket, err)
 	}
 	t := &Table[T]{
-		kv: kv, watch: watch, done: make(chan struct{}),
+		bus: b, kv: kv, watch: watch, done: make(chan struct{}),
 		rows: map[string]row[T]{}, change: make(chan struct{}),
 	}
 	whole := make(chan struct{})
-	go t.follow(b, whole)
+	go t.follow(whole)
 	b.mu.Lock()
 	b.tables = append(b.tables, t)
 	b.mu.Unlock()
@@ -82,23 +83,23 @@ func OpenTable[T any](ctx context.Context, b *Bus, bucket string, maxBytes int64
 }
 
 // follow keeps the mirror current until the watcher is stopped.
-func (t *Table[T]) follow(b *Bus, whole chan<- struct{}) {
+func (t *Table[T]) follow(whole chan<- struct{}) {
 	defer close(t.done)
 	for e := range t.watch.Updates() {
 		if e == nil { // marks the end of what was there at the start
 			close(whole)
 			continue
 		}
-		t.apply(e, b)
+		t.apply(e)
 	}
 }
 
-func (t *Table[T]) apply(e jetstream.KeyValueEntry, b *Bus) {
+func (t *Table[T]) apply(e jetstream.KeyValueEntry) {
 	r := row[T]{raw: e.Value(), rev: e.Revision()}
 	gone := e.Operation() != jetstream.KeyValuePut
 	if !gone {
 		if err := json.Unmarshal(r.raw, &r.value); err != nil {
-			b.log.Warn("record is unreadable and left out", "bucket", e.Bucket(), "key", e.Key(), "err", err)
+			t.bus.log.Warn("record is unreadable and left out", "bucket", e.Bucket(), "key", e.Key(), "err", err)
 			gone = true
 		}
 	}
@@ -212,6 +213,7 @@ func (t *Table[T]) write(ctx context.Context, key string, value T, put func([]by
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return 0, fmt.Errorf("%s: %w", key, ErrConflict)
 	}
+	t.bus.failed.Store(err != nil && !errors.Is(err, context.Canceled))
 	if err != nil {
 		return 0, fmt.Errorf("%s: write: %w", key, err)
 	}
