@@ -9,11 +9,11 @@ LDFLAGS   = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: help deps deps-build build run test bench fuzz generate verify lint image clean
+.PHONY: help deps deps-build build run test test-charts bench fuzz generate verify lint image clean
 .DELETE_ON_ERROR:
 
 help: ## print the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: deps-build ## install what is missing to build, test and lint (Debian packages, modules, npm)
 	@scripts/deps.sh test
@@ -30,7 +30,10 @@ run: build ## profile this machine: server, page and agent, data in ./diagon-dat
 	bin/diagon-server --local-agent
 
 test: deps build ## run all tests; as root, or those of the kernel skip
-	scripts/test.sh
+	scripts/test.sh test.summary go page
+
+test-charts: deps ## render the charts and compare; builds Helm once, minutes
+	scripts/test.sh charts.summary charts
 
 bench: build ## measure what diagon costs
 	scripts/bench.sh

@@ -14,7 +14,7 @@ check() {
 }
 tool() { go tool -modfile=tools/go.mod "$@"; }
 shells() { { git ls-files '*.sh'; git ls-files .ci; } | xargs shellcheck -x; }
-words() { git ls-files -- '*.go' '*.md' '*.c' '*.h' '*.proto' '*.ts' '*.tsx' '*.yaml' | xargs go tool -modfile=tools/go.mod misspell -error; }
+words() { git ls-files -- '*.go' '*.md' '*.c' '*.h' '*.proto' '*.ts' '*.tsx' '*.yaml' | xargs go tool -modfile=tools/go.mod misspell -i rela -error; }
 charts() {
 	local chart
 	for chart in charts/*/Chart.yaml; do
