@@ -6,6 +6,8 @@ import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/profile.css";
+import "./styles/flame.css";
+import "./styles/table.css";
 import "./styles/timeline.css";
 import "./styles/pages.css";
 

@@ -162,7 +162,8 @@ function options(
         width: 1.25,
         // A line needs two points: fewer are drawn as dots.
         points: {
-          show: (u, i) => (u.data[i] as unknown[]).filter((v) => v != null).length < 3,
+          show: (u: uPlot, i: number) =>
+            (u.data[i] as unknown[]).filter((v) => v != null).length < 3,
           size: 4,
         },
         ...(p.stacked ? { fill: `color-mix(in oklab, ${css(l.colour)} 45%, transparent)` } : {}),

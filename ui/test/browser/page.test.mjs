@@ -106,6 +106,7 @@ test("a click zooms, the path is shown, Escape shows all again", async () => {
 test("the keyboard goes along frames and says which", async () => {
   const canvas = page.locator(".flame canvas");
   await canvas.focus();
+  await page.keyboard.press("Home"); // from where the click before left off
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   const said = page.locator(".flame [aria-live]");
