@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	retainEvery  = 5 * time.Minute
+	retainEvery  = time.Minute
 	retainWithin = 10 * time.Minute
 	roomEvery    = 5 * time.Second
 )
