@@ -39,7 +39,7 @@ func TestRealServer(t *testing.T) {
 		Dir:                 "testdata/real",
 		RequireExplicitExec: true,
 		Deadline:            time.Now().Add(2 * time.Minute),
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "share": shareOf},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "share": shareOf, "interrupt": interrupt},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DIAGON_SERVER", url)
 			env.Setenv("BUSY_PID", strconv.Itoa(busy.Process.Pid))
@@ -83,7 +83,7 @@ func startServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(server, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", filepath.Join(dir, "data"),
-		"--local-agent", "--local-agent-flag=--http=", "--local-agent-flag=--node=here", "--local-agent-flag=--window=1s")
+		"--local-agent", "--local-agent-flag=--http=", "--local-agent-flag=--node=here", "--local-agent-flag=--rate=99", "--local-agent-flag=--window=1s")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,10 @@ func startServer(t *testing.T) string {
 	return ""
 }
 
-// waitForSamples returns once the server has profiles of the busy program.
+// enough samples for a share to be told to within a few percent.
+const enough = 150
+
+// waitForSamples returns once the server has enough of the busy program.
 func waitForSamples(t *testing.T, url string) {
 	t.Helper()
 	c, err := client.New(url)
@@ -130,13 +133,22 @@ func waitForSamples(t *testing.T, url string) {
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(300 * time.Millisecond) {
 		var folded strings.Builder
-		err := c.Profile(t.Context(), client.Selection{Type: "samples", Query: `{comm="busy"}`, From: "now-5m", To: "now", Format: "folded"}, &folded)
+		err := c.Profile(t.Context(), client.Selection{Type: "samples", Query: `{comm="` + busyName + `"}`, From: "now-5m", To: "now", Format: "folded"}, &folded)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Count(folded.String(), "\n") > 3 {
+		samples := 0
+		for line := range strings.Lines(folded.String()) {
+			_, count, _ := cutLast(strings.TrimSpace(line), " ")
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples += n
+		}
+		if samples >= enough {
 			return
 		}
 	}
-	t.Fatal("no profile of the busy program came within a minute")
+	t.Fatalf("fewer than %d samples of the busy program came within a minute", enough)
 }

@@ -37,9 +37,10 @@ func TestScripts(t *testing.T) {
 		Deadline:            time.Now().Add(3 * time.Minute),
 		Condition:           condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status,
-			"share":  shareOf,
-			"server": startFakeServer,
+			"status":    status,
+			"share":     shareOf,
+			"server":    startFakeServer,
+			"interrupt": interrupt,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("BUSY", busy)
@@ -77,10 +78,13 @@ var kernelWorks = sync.OnceValues(func() (bool, error) {
 	return true, err
 })
 
+// busyName is no other program's on a host that is sampled whole.
+const busyName = "talkbusy"
+
 // buildBusy compiles the program whose functions and shares are known.
 func buildBusy(t *testing.T) string {
 	t.Helper()
-	busy := filepath.Join(t.TempDir(), "busy")
+	busy := filepath.Join(t.TempDir(), busyName)
 	out, err := exec.Command("cc", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", busy, "testdata/busy.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)

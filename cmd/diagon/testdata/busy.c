@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * busy SECONDS [STATUS]: burns that much CPU time, three quarters of it in hot and one in
- * warm, in turns, and ends with STATUS. hot counts by itself, so that the time is in it.
+ * warm, in turns, and ends with STATUS. The turns are of different lengths, so as not to
+ * march in step with a sampler.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -34,8 +35,10 @@ int main(int argc, char **argv)
 	double end = argc > 1 ? atof(argv[1]) : 1;
 
 	while (used() < end) {
-		hot(used() + 0.015);
-		warm(used() + 0.005);
+		double turn = 0.010 + 0.020 * rand() / RAND_MAX;
+
+		hot(used() + turn * 0.75);
+		warm(used() + turn * 0.25);
 	}
 	return argc > 2 ? atoi(argv[2]) : 0;
 }
