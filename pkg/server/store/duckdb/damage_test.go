@@ -65,7 +65,9 @@ func TestADamagedPartitionIsSetAsideAndTheRestServed(t *testing.T) {
 		{"overwritten at its start", overwrite(0, 4096)},
 		{"overwritten in its headers", overwrite(4096, 8192)},
 		{"overwritten in its data", overwrite(12288, 1<<20)},
-		{"text", func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("no database\n", 4000)), 0o644) }},
+		{"text", func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat("no database\n", 4000)), 0o644)
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir, first := twoHours(t)
