@@ -36,7 +36,7 @@ func load(cfg Config, ringBytes uint32) (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := nestedPIDNamespace()
+	namespace, err := procPIDNamespace()
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func TestNested(t *testing.T) {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	if namespace, err := nestedPIDNamespace(); err != nil || namespace == 0 {
+	if namespace, err := procPIDNamespace(); err != nil || namespace == 0 {
 		t.Fatalf("namespace %d, %v: want a nested one", namespace, err)
 	}
 
@@ -163,5 +163,22 @@ func testReusedNumber(t *testing.T, busy *program) {
 	})
 	if n := count(all, ofProcess(number)); n > 0 {
 		t.Errorf("%d samples of a stranger who has the number of a chosen process", n)
+	}
+}
+
+func TestLevelsOfThePIDNamespaces(t *testing.T) {
+	for _, tt := range []struct {
+		name, status string
+		want         int
+	}{
+		{"/proc is of the process's own namespace", "Name:\tx\nNSpid:\t42\nThreads:\t1\n", 1},
+		{"/proc is of the namespace around it", "Name:\tx\nNSpid:\t4711\t42\n", 2},
+		{"a kernel without PID namespaces", "Name:\tx\n", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := levels([]byte(tt.status)); got != tt.want {
+				t.Errorf("levels = %d, want %d", got, tt.want)
+			}
+		})
 	}
 }
