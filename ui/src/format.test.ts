@@ -33,7 +33,7 @@ describe("numbers are written in units that suit them", () => {
     [format.percent(1, 3), "33.3 %"],
     [format.percent(1), "100 %"],
     [format.percent(0), "0 %"],
-    [format.percent(1, 1e9), "< 0.01 %"],
+    [format.percent(1, 1e9), "<0.01 %"],
     [format.percent(1, 0), "0 %"],
     [format.points(0.0123), "+1.23 pp"],
     [format.points(-0.0123), "−1.23 pp"],
@@ -64,7 +64,7 @@ describe("numbers are written in units that suit them", () => {
     expect([300e9, 3e9, 1e6, 0].map((v) => plain(column.write(v)))).toEqual([
       "5.00",
       "0.05",
-      "< 0.01",
+      "<0.01",
       "0.00",
     ]);
     expect(plain(format.columnUnit(12345, "count").write(12345))).toBe("12 345");

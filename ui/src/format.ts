@@ -67,7 +67,7 @@ export function percent(part: number, all = 1): string {
   if (!Number.isFinite(share)) return "–";
   if (share === 0) return "0\u202f%";
   const size = Math.abs(share);
-  if (size > 0 && size < 0.01) return share > 0 ? "<\u202f0.01\u202f%" : ">\u202f−0.01\u202f%";
+  if (size > 0 && size < 0.01) return share > 0 ? "<0.01\u202f%" : ">−0.01\u202f%";
   const text = size < 1 ? share.toFixed(2) : size < 99.95 ? share.toFixed(1) : share.toFixed(0);
   return `${text}\u202f%`;
 }
@@ -119,7 +119,7 @@ export function columnUnit(most: number, unit: string): ColumnUnit {
     name,
     write(value) {
       if (whole_) return whole(value);
-      if (value > 0 && value / size < 0.005) return "<\u202f0.01";
+      if (value > 0 && value / size < 0.005) return "<0.01";
       const [int, fraction] = (value / size).toFixed(2).split(".");
       return `${whole(Number(int))}.${fraction}`;
     },

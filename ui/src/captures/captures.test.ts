@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { sentence } from "../profile/losses";
+import { byPlace, sentence } from "../profile/losses";
 import { mistake } from "./form";
 import { tone } from "./states";
 
@@ -35,6 +35,13 @@ describe("a loss", () => {
   it("is a share of what could have been seen", () => {
     const loss = { node: "node-17", place: "ring", count: 21 };
     expect(plain(sentence(loss, 979))).toBe("2.1 % lost at ring on node-17 (21)");
+  });
+  it("of both sides of a diff is one", () => {
+    const loss = (node: string, count: number) => ({ node, place: "ring", count });
+    expect(byPlace([loss("a", 1), loss("b", 2), loss("a", 3), loss("c", 0)])).toEqual([
+      loss("a", 4),
+      loss("b", 2),
+    ]);
   });
   it("is a count where the rest is not known", () => {
     expect(plain(sentence({ node: "", place: "spool", count: 1234 }, undefined))).toBe(

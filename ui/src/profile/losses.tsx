@@ -9,11 +9,11 @@ const MOST = 4;
 
 interface LossesProps {
   losses: Loss[];
-  kept: ReadonlyMap<string, number> | null; // samples by node, when known
+  kept: ReadonlyMap<string, number> | null; // samples by node; null: not known, or of two ranges
 }
 
 export function Losses({ losses, kept }: LossesProps) {
-  const some = losses.filter((l) => l.count > 0).sort((a, b) => b.count - a.count);
+  const some = byPlace(losses);
   if (some.length === 0) return null;
   const rest = some.slice(MOST);
   return (
@@ -28,6 +28,16 @@ export function Losses({ losses, kept }: LossesProps) {
       )}
     </div>
   );
+}
+
+/** Losses of one place on one node added up, the greatest first: a diff tells of each side. */
+export function byPlace(losses: Loss[]): Loss[] {
+  const sums = new Map<string, Loss>();
+  for (const l of losses) {
+    const key = `${l.node}\0${l.place}`;
+    sums.set(key, { ...l, count: l.count + (sums.get(key)?.count ?? 0) });
+  }
+  return [...sums.values()].filter((l) => l.count > 0).sort((a, b) => b.count - a.count);
 }
 
 /** "2.1 % lost at ring on node-17 (1 234)". */

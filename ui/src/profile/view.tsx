@@ -30,7 +30,7 @@ export function ProfileView({ nodes }: { nodes: Node[] | null }) {
   );
   const profile = useLoad((signal) => loadProfile(s, signal), subject, tick);
   const types = useLoad((signal) => api.types(selection, signal), JSON.stringify(selection), tick);
-  const lossy = (profile.last?.losses.length ?? 0) > 0;
+  const lossy = !s.diff && (profile.last?.losses.length ?? 0) > 0;
   const kept = useLoad(
     lossy ? (signal) => loadKept(s, signal) : null,
     JSON.stringify(selection),

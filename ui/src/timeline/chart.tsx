@@ -158,7 +158,8 @@ function options(
       {},
       ...p.lines.map((l) => ({
         label: l.label,
-        stroke: css(l.colour),
+        // Areas have no outline: that of one without height would hide those below it.
+        stroke: p.stacked ? "transparent" : css(l.colour),
         width: 1.25,
         // A line needs two points: fewer are drawn as dots.
         points: {
@@ -166,7 +167,7 @@ function options(
             (u.data[i] as unknown[]).filter((v) => v != null).length < 3,
           size: 4,
         },
-        ...(p.stacked ? { fill: `color-mix(in oklab, ${css(l.colour)} 45%, transparent)` } : {}),
+        ...(p.stacked ? { fill: `color-mix(in oklab, ${css(l.colour)} 72%, transparent)` } : {}),
       })),
     ],
     bands: p.stacked
