@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	pprof "github.com/google/pprof/profile"
@@ -59,7 +60,20 @@ func build(b *profile.Batch, m Meta) *pprof.Profile {
 	for i := range b.Records {
 		e.record(&b.Records[i])
 	}
+	e.programFirst()
 	return e.out
+}
+
+// programFirst moves the first mapping that is a program to the front of the list, since pprof's
+// tools take that one for the profiled binary. Which mapping a location has goes by id.
+func (e *encoder) programFirst() {
+	for i, m := range e.out.Mapping {
+		if strings.HasPrefix(m.File, "/") && !strings.Contains(m.File, ".so") {
+			copy(e.out.Mapping[1:i+1], e.out.Mapping[:i])
+			e.out.Mapping[0] = m
+			return
+		}
+	}
 }
 
 // usedTypes lists the types that have a value somewhere, in order. An empty batch

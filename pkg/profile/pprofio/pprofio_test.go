@@ -218,7 +218,7 @@ func TestGoToolPprofReadsWhatEncodeWrites(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"schedule", "main", "outer", "Type: cpu"} {
+	for _, want := range []string{"schedule", "main", "outer", "Type: cpu", "File: busy"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

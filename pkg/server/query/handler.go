@@ -32,6 +32,9 @@ func Handler(st store.Store, cfg Config, log *slog.Logger) http.Handler {
 	} {
 		mux.Handle("GET "+path, h.bounded(answer))
 	}
+	mux.HandleFunc("GET /api/v1/", func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, r, fmt.Errorf("%s %s: %w; docs/http-api.md lists them", r.Method, r.URL.Path, errNoCall))
+	})
 	return gzhttp.GzipHandler(mux)
 }
 
@@ -103,7 +106,10 @@ func (h *handler) answer(ctx context.Context, a answer, r *http.Request, out *by
 	return b, b.write(out)
 }
 
-var errBusy = errors.New("too many questions at once: ask again in a second")
+var (
+	errBusy   = errors.New("too many questions at once: ask again in a second")
+	errNoCall = errors.New("no such call")
+)
 
 // statusOf says whose fault an error is.
 func statusOf(err error) int {
@@ -111,6 +117,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &bad):
 		return http.StatusBadRequest
+	case errors.Is(err, errNoCall):
+		return http.StatusNotFound
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, store.ErrTooLarge):

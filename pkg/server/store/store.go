@@ -43,7 +43,7 @@ type Weight struct {
 // Weights is the answer to a question about stacks.
 type Weights struct {
 	Stacks []Weight
-	Losses []NodeLoss // what was lost while these samples were taken
+	Losses []NodeLoss // what was lost while these samples were taken; only matchers of "node" select among them
 	Period int64      // nanoseconds that one CPU sample stands for; 0 when unknown or mixed
 }
 
@@ -91,11 +91,12 @@ type Store interface {
 	// Types lists the sample types that the selection holds.
 	Types(ctx context.Context, s Selection) ([]profile.Type, error)
 
-	// LabelNames lists the names of labels in the selection, sorted.
+	// LabelNames lists the names of labels of samples in the selection, sorted.
 	LabelNames(ctx context.Context, s Selection) ([]string, error)
 
-	// LabelValues lists the values of a label in the selection, sorted. The name
-	// "__name__" asks for the metrics of readings. At most limit are
+	// LabelValues lists the values of a label of samples in the selection, sorted;
+	// "node" also lists nodes that have readings only. The name "__name__" asks for the
+	// metrics of readings. At most limit are
 	// returned; cut says that there are more.
 	LabelValues(ctx context.Context, name string, s Selection, limit int) (values []string, cut bool, err error)
 
@@ -103,7 +104,9 @@ type Store interface {
 	Readings(ctx context.Context, metric string, s Selection, step time.Duration) ([]Series, error)
 
 	// Rates answers the values of t per second, one point a step, added up over
-	// all stacks that the selection holds, one series a node.
+	// all stacks that the selection holds, one series a node. It divides by the
+	// part of the step that the node's batches cover, and says 0 where a node was idle.
+	// Steps of both timelines begin at multiples of their length since the Unix epoch.
 	Rates(ctx context.Context, t profile.Type, s Selection, step time.Duration) ([]Series, error)
 
 	// Retain drops whole partitions, oldest first, and says how many bytes the
