@@ -18,8 +18,8 @@ import (
 // Collectors put into the queue from their own goroutines and never wait; one
 // goroutine, Run's, does the rest.
 type Pipeline struct {
-	samples  chan profile.Sample
-	readings chan profile.Reading
+	samples  *queue[profile.Sample]
+	readings *queue[profile.Reading]
 	losses   *Losses
 	stages   collector.Sink
 	window   *window
@@ -46,8 +46,8 @@ const (
 func NewPipeline(names Names, losses *Losses, length time.Duration, next func(Window)) *Pipeline {
 	w := newWindow(time.Time{}, losses.Lost)
 	p := &Pipeline{
-		samples:  make(chan profile.Sample, queuedSamples),
-		readings: make(chan profile.Reading, queuedReadings),
+		samples:  newQueue[profile.Sample](queuedSamples),
+		readings: newQueue[profile.Reading](queuedReadings),
 		losses:   losses,
 		stages:   names.Subjects.Into(names.Symbols.Into(names.quality.Into(w))),
 		window:   w,
@@ -62,18 +62,14 @@ func (p *Pipeline) SetLength(length time.Duration) { p.length.Store(int64(length
 
 // Put queues a sample, or counts it as lost at "queue". It is a collector.Sink.
 func (p *Pipeline) Put(s profile.Sample) {
-	select {
-	case p.samples <- s:
-	default:
+	if !p.samples.put(s) {
 		p.losses.Lost("queue", 1)
 	}
 }
 
 // Note queues a reading, or counts it as lost at "readings". It is a collector.Note.
 func (p *Pipeline) Note(r profile.Reading) {
-	select {
-	case p.readings <- r:
-	default:
+	if !p.readings.put(r) {
 		p.losses.Lost("readings", 1)
 	}
 }
@@ -93,35 +89,29 @@ func (p *Pipeline) Run(ctx context.Context) {
 	if live {
 		end = p.windowEnd(p.window.start)
 	}
-	for {
-		select {
-		case s := <-p.samples:
+	process := func() {
+		for _, r := range p.readings.take() {
+			p.window.note(r)
+		}
+		for _, s := range p.samples.take() {
 			p.stages.Put(s)
 			if live && p.window.full() {
 				flush()
 			}
-		case r := <-p.readings:
-			p.window.note(r)
+		}
+	}
+	for {
+		select {
+		case <-p.samples.waiting:
+			process()
+		case <-p.readings.waiting:
+			process()
 		case now := <-end:
 			flush()
 			end = p.windowEnd(now)
 		case <-ctx.Done():
-			p.drain()
+			process()
 			flush()
-			return
-		}
-	}
-}
-
-// drain takes what the queues hold and waits for nothing.
-func (p *Pipeline) drain() {
-	for {
-		select {
-		case s := <-p.samples:
-			p.stages.Put(s)
-		case r := <-p.readings:
-			p.window.note(r)
-		default:
 			return
 		}
 	}

@@ -31,20 +31,30 @@ const (
 // read reads what /proc says of a process. A file that may not be read leaves its
 // facts empty; a process that is not there is an error.
 func read(proc string, pid int) (process, error) {
-	dir := filepath.Join(proc, strconv.Itoa(pid))
-	stat, err := readFile(filepath.Join(dir, "stat"), statBytes)
+	p, err := readIdentity(proc, pid)
 	if err != nil {
 		return process{}, err
 	}
-	p, err := parseStat(stat)
-	if err != nil {
-		return process{}, fmt.Errorf("%s/stat: %w", dir, err)
-	}
+	dir := filepath.Join(proc, strconv.Itoa(pid))
 	if cgroup, err := readFile(filepath.Join(dir, "cgroup"), cgroupBytes); err == nil {
 		p.containerID = containerID(cgroup)
 	}
 	if environ, err := readFile(filepath.Join(dir, "environ"), environBytes); err == nil {
 		p.rank = rank(environ)
+	}
+	return p, nil
+}
+
+// readIdentity reads a process's name and when it began.
+func readIdentity(proc string, pid int) (process, error) {
+	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
+	stat, err := readFile(path, statBytes)
+	if err != nil {
+		return process{}, err
+	}
+	p, err := parseStat(stat)
+	if err != nil {
+		return process{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
 }

@@ -53,6 +53,7 @@ type entry struct {
 	subject *profile.Subject
 	start   uint64 // clock ticks after boot; tells two processes of one id apart
 	checked time.Time
+	settled bool // seen twice: what it is part of does not change any more
 }
 
 // New makes a Resolver that reads processes below proc, usually "/proc".
@@ -99,8 +100,15 @@ func (r *Resolver) Subject(pid int) *profile.Subject {
 }
 
 // look reads a process anew. It keeps the old Subject when nothing has changed, so
-// that records of one process go on adding up.
+// that records of one process go on adding up. A runtime moves a process into its
+// container, and an exec fills in the environment, just after the process begins: so the
+// second look reads all again, and later ones, which are many, only what tells it apart.
 func (r *Resolver) look(pid int, old entry) entry {
+	if old.settled {
+		if p, err := readIdentity(r.proc, pid); err == nil && p.start == old.start && p.comm == old.subject.Comm {
+			return old
+		}
+	}
 	p, err := read(r.proc, pid)
 	if err != nil {
 		if old.subject != nil {
@@ -110,6 +118,7 @@ func (r *Resolver) look(pid int, old entry) entry {
 	}
 	s := profile.Subject{PID: pid, Comm: p.comm, ContainerID: p.containerID, Rank: p.rank}
 	if old.subject != nil && old.start == p.start && *old.subject == s {
+		old.settled = true
 		return old
 	}
 	return entry{subject: &s, start: p.start}

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -105,7 +106,8 @@ func (s *Session) pushBoot(ctx context.Context, client diagonv1.DiagnosticsClien
 	p := &pusher{s: s, bootID: bootID, wake: make(chan struct{}, 1), heard: time.Now(), single: single}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := client.PushProfiles(ctx)
+	// The profile is packed already, but readings are half of a batch on a small node.
+	stream, err := client.PushProfiles(ctx, grpc.UseCompressor(gzip.Name))
 	if err != nil {
 		return p, fmt.Errorf("push: %w", err)
 	}

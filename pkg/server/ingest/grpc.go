@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // agents pack what they push; MaxRecvMsgSize holds for what is unpacked
 	"google.golang.org/grpc/keepalive"
 )
 

@@ -34,6 +34,9 @@ describe("a loss", () => {
   const plain = (text: string) => text.replaceAll("\u202f", " ");
   it("is a share of what could have been seen", () => {
     const loss = { node: "node-17", place: "ring", count: 21 };
+    expect(plain(sentence({ ...loss, place: "exited" }, 1000))).toBe(
+      "2.1 % without names at exited on node-17 (21)",
+    );
     expect(plain(sentence(loss, 979))).toBe("2.1 % lost at ring on node-17 (21)");
   });
   it("of both sides of a diff is one", () => {

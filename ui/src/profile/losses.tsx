@@ -40,9 +40,15 @@ export function byPlace(losses: Loss[]): Loss[] {
   return [...sums.values()].filter((l) => l.count > 0).sort((a, b) => b.count - a.count);
 }
 
-/** "2.1 % lost at ring on node-17 (1 234)". */
+/** Places where a sample loses its names and is kept: its process had ended, or become another. */
+const NAMELESS = new Set(["exited", "exec"]);
+
+/** "2.1 % lost at ring on node-17 (1 234)", "2.1 % without names at exited on node-17 (1 234)". */
 export function sentence(l: Loss, kept: number | undefined): string {
-  const where = `lost at ${l.place}${l.node ? ` on ${l.node}` : ""}`;
+  const nameless = NAMELESS.has(l.place);
+  const what = nameless ? "without names" : "lost";
+  const where = `${what} at ${l.place}${l.node ? ` on ${l.node}` : ""}`;
   if (!kept) return `${format.whole(l.count)} ${where}`;
-  return `${format.percent(l.count, l.count + kept)} ${where} (${format.whole(l.count)})`;
+  const all = nameless ? kept : l.count + kept;
+  return `${format.percent(l.count, all)} ${where} (${format.whole(l.count)})`;
 }
