@@ -40,7 +40,9 @@ COPY bin/diagon-server /usr/bin/diagon-server
 FROM ${GO_BASE} AS build
 WORKDIR /src
 COPY . .
-RUN make build
+ARG VERSION=0.0.0-dev
+ARG COMMIT=
+RUN make build VERSION="${VERSION}" COMMIT="${COMMIT}"
 
 FROM agent-base AS agent
 COPY --from=build /src/bin/diagon /usr/bin/diagon

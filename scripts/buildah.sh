@@ -8,4 +8,5 @@ images=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/bin/images
 export BUILDAH_ISOLATION=chroot
 mkdir -p "$images"
 
-buildah_() { buildah --storage-driver vfs --root "$images/storage" --runroot "$images/run" "$@"; }
+# Hidden, so that the go tool does not look for packages in there.
+buildah_() { buildah --storage-driver vfs --root "$images/.storage" --runroot "$images/.run" "$@"; }

@@ -15,7 +15,7 @@ new_enough() {
 if [[ ${1:-} == install ]] && ! new_enough node && ! new_enough "$own/bin/node"; then
 	echo "deps: node $(node --version) is too old for the page's tools; a newer one goes into bin/node"
 	mkdir -p "$root/bin/node"
-	npm install --prefix "$root/bin/node" --no-audit --no-fund --no-save "${own##*/}@22"
+	npm install --prefix "$root/bin/node" --no-audit --no-fund --no-save "${own##*/}@22" || exit 1
 fi
 if [[ -x $own/bin/node ]] && ! new_enough node; then
 	PATH=$own/bin:$PATH
