@@ -81,7 +81,9 @@ func TestAPerfMapInsideTheNamespacesOfAProcess(t *testing.T) {
 		`print("0x%x" % at, flush=True)`,
 		"sys.stdin.read(1)",
 	}, "\n") + "'"
-	p := run(t, inNamespaces(exec.CommandContext(t.Context(), "sh", "-c", script)))
+	cmd := inNamespaces(exec.CommandContext(t.Context(), "sh", "-c", script))
+	cmd.Dir = "/" // the test's own folder may lie below /tmp, which is another one there
+	p := run(t, cmd)
 	if inner := p.line(t); inner != "1" {
 		t.Fatalf("the process calls itself %s", inner)
 	}

@@ -44,7 +44,6 @@ type process struct {
 	dir     *os.File
 	pending *task  // a reading of the image that has not come back
 	next    *image // what pending will have filled
-	err     error  // why there is no image
 
 	image
 	slots   []slot // by index in table.Mappings

@@ -5,8 +5,6 @@ package symbol
 import (
 	"errors"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // errSlow means that the answer did not come within the sample's patience.
@@ -144,9 +142,4 @@ func (s *Symbolizer) remember(p *process) {
 func (s *Symbolizer) forget(p *process) {
 	closeIf(p.dir)
 	delete(s.processes, p.pid)
-}
-
-// denied reports whether an error says that this host does not let us look.
-func denied(err error) bool {
-	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }

@@ -63,7 +63,7 @@ func (s *Session) connect(ctx context.Context) error {
 	s.counts.connected(first.GetServer())
 	defer s.counts.disconnected()
 	s.up.set(ctx, client)
-	defer s.up.set(nil, nil)
+	defer s.up.clear()
 
 	group.Go(func() error { return c.receive(ctx) })
 	group.Go(func() error { return c.send(ctx, first) })

@@ -225,12 +225,20 @@ type link struct {
 	changed chan struct{}              // closed by set, which makes a new one
 }
 
+// set says that client may be used until ctx is done.
 func (l *link) set(ctx context.Context, c diagonv1.DiagnosticsClient) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ctx, l.client = ctx, c
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// clear says that there is no connection.
+func (l *link) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ctx, l.client = nil, nil
 }
 
 // wait answers the client of the present or next connection.

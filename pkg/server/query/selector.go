@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -29,11 +30,11 @@ func ParseSelector(text string) ([]*labels.Matcher, error) {
 	}
 	out := matchers[:0]
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			if m.Type == labels.MatchEqual && m.Value == metric {
 				continue
 			}
-			return nil, fmt.Errorf("query %q: %s is no label of samples: give the parameter type or metric instead", text, labels.MetricName)
+			return nil, fmt.Errorf("query %q: %s is no label of samples: give the parameter type or metric instead", text, model.MetricNameLabel)
 		}
 		out = append(out, m)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"diagon.dev/diagon/pkg/server/store"
@@ -67,7 +68,7 @@ func (f *filter) matchNodes(l lease, m *labels.Matcher) {
 func (s *Store) sampleFilter(ctx context.Context, l lease, sel store.Selection) (*filter, error) {
 	f := newFilter(l, sel)
 	for _, m := range sel.Matchers {
-		if m.Name == "node" || m.Name == labels.MetricName {
+		if m.Name == "node" || m.Name == model.MetricNameLabel {
 			continue
 		}
 		expr, ok := labelExpr(m.Name)
@@ -155,7 +156,7 @@ func (f *filter) samplesOf(p *partition) clause {
 // matchesType applies matchers on __name__, which for a sample is its type.
 func (f *filter) matchesType(name string) bool {
 	for _, m := range f.sel.Matchers {
-		if m.Name == labels.MetricName && !m.Matches(name) {
+		if m.Name == model.MetricNameLabel && !m.Matches(name) {
 			return false
 		}
 	}

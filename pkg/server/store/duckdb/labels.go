@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 
 	"diagon.dev/diagon/pkg/profile"
 	"diagon.dev/diagon/pkg/server/store"
@@ -121,7 +121,7 @@ func (s *Store) LabelValues(ctx context.Context, name string, sel store.Selectio
 // asks nothing when nothing can match.
 func (s *Store) valuesQuestion(ctx context.Context, l lease, name string, sel store.Selection, limit int) (question, error) {
 	outer := fmt.Sprintf("SELECT DISTINCT v FROM (%%s) WHERE v <> '' ORDER BY v LIMIT %d", int64(limit)+1)
-	if name == labels.MetricName {
+	if name == model.MetricNameLabel {
 		return question{each: metricsOf(newFilter(l, sel)), outer: outer}, nil
 	}
 	f, err := s.sampleFilter(ctx, l, sel)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"diagon.dev/diagon/pkg/profile"
@@ -69,7 +70,7 @@ func (s *Store) matchingSeries(ctx context.Context, l lease, metric string, matc
 			}
 			for _, m := range matchers {
 				value := ls.Get(m.Name)
-				if m.Name == labels.MetricName {
+				if m.Name == model.MetricNameLabel {
 					value = metric
 				}
 				if m.Name != "node" && !m.Matches(value) {
