@@ -108,3 +108,9 @@ tool (
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )
+
+ignore (
+	./bin
+	./out
+	./ui/node_modules
+)

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 build='gcc:gcc g++:g++ git:git /etc/ssl/certs/ca-certificates.crt:ca-certificates node:nodejs npm:npm'
 # By verify, lint and tests: the BPF compiler, headers and formatter, a browser, binutils, xz, shellcheck.
 test='clang-19:clang-19 llvm-strip-19:llvm-19 /usr/include/bpf/bpf_helpers.h:libbpf-dev clang-format-19:clang-format-19
-	objcopy:binutils xz:xz-utils shellcheck:shellcheck chromium:chromium'
+	objcopy:binutils xz:xz-utils curl:curl shellcheck:shellcheck chromium:chromium'
 
 missing() {
 	local pair

@@ -35,7 +35,8 @@ go_tests() {
 	add "$(count "$file" pass)" "$bad" "$(count "$file" skip)"
 }
 
-# page_tests: those of the page's functions, then those in a browser.
+# page_tests: those of the page's functions, then those in a browser: against made-up answers, which hold
+# what this machine may not show, and against a real server with a real agent.
 page_tests() {
 	rm -f out/vitest.json
 	npm --prefix ui test -- --reporter=default --reporter=json --outputFile="$PWD/out/vitest.json"
@@ -47,8 +48,13 @@ page_tests() {
 		add 0 1 0
 	fi
 
-	# Node's runner ends with lines such as "# pass 12" (or another sign for #).
-	npm --prefix ui run test:browser | tee out/browser.log
+	browser_tests npm --prefix ui run test:browser
+	browser_tests scripts/page-live.sh npm --prefix ui run test:live
+}
+
+# browser_tests COMMAND...: node's runner ends with lines such as "# pass 12" (or another sign for #).
+browser_tests() {
+	"$@" | tee out/browser.log
 	local status=${PIPESTATUS[0]} good bad skip
 	good=$(ended pass) bad=$(ended fail) skip=$(ended skipped)
 	if ((status != 0 && bad == 0 || good + bad == 0)); then
