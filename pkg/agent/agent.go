@@ -182,9 +182,15 @@ func (a *agent) run(ctx context.Context) error {
 func (a *agent) sendLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	if err := a.session.Flush(ctx); err != nil {
-		a.log.Info("what was not sent stays in the spool", "reason", err)
+	if a.session.Flush(ctx) == nil {
+		return
 	}
+	left := a.session.Stats().Spool
+	if left.InMemory {
+		a.log.Warn("what was not sent is lost with the agent: its data folder cannot be written", "batches", left.Batches, "data", a.cfg.Uplink.Data)
+		return
+	}
+	a.log.Info("what was not sent stays in the spool and goes out with the next start", "batches", left.Batches)
 }
 
 // push encodes a window and hands it to the session.

@@ -22,7 +22,7 @@ import (
 //	window    a recording met more different stacks than it holds
 //	readings  more readings came in one window than it holds
 //	encode    a window could not be written as pprof
-//	spool     the server was away for longer than the spool holds, or the disk was full
+//	spool     samples (one for a batch of readings only): the server was away for longer than the spool holds, or the disk was full
 //	rejected  the server will never accept the batch
 //
 // Its methods may be called from several goroutines; the zero value is ready.

@@ -48,10 +48,17 @@ type Mapping struct {
 	BuildID string // lower-case hex of the GNU build-id, or of Go's when it has no other; "" when there is none
 }
 
-// Name is the last element of Path: what a person calls the file.
+// shownBuildID is how many digits of a build-id tell files apart for a person.
+const shownBuildID = 12
+
+// Name is the last element of Path: what a person calls the file. A file that is known by
+// its build-id only is called by the first digits of that.
 func (m *Mapping) Name() string {
-	if m == nil || m.Path == "" {
+	switch {
+	case m == nil || m.Path == "" && m.BuildID == "":
 		return "[unknown]"
+	case m.Path == "":
+		return "[build-id:" + m.BuildID[:min(len(m.BuildID), shownBuildID)] + "]"
 	}
 	return path.Base(m.Path)
 }

@@ -56,7 +56,7 @@ func (p *pusher) settle() {
 	p.s.spool.Ack(p.bootID, f.sequence)
 	if f.rejected {
 		p.s.counts.rejected(f.samples)
-		p.s.lost("rejected", f.samples)
+		p.s.lost("rejected", max(f.samples, 1))
 		return
 	}
 	p.s.counts.acked(f.samples)

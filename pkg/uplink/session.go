@@ -184,7 +184,7 @@ func (s *Session) PushBatch(b *diagonv1.Batch) error {
 	})
 	if err != nil {
 		s.counts.unspooled(b.Samples)
-		s.lost("spool", b.Samples)
+		s.lost("spool", max(b.Samples, 1)) // a batch of readings only is a loss too
 		s.log.Error("A batch is lost.", "samples", b.Samples, "error", err)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/bits"
 	"runtime"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -122,10 +123,20 @@ func unavailable(err error) error {
 		return err
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: needs CAP_BPF and CAP_PERFMON: %w", collector.ErrUnavailable, err)
+		return fmt.Errorf("%w: needs CAP_BPF and CAP_PERFMON: %w", collector.ErrUnavailable, withoutGuess{err})
 	}
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", collector.ErrUnavailable, err)
 	}
 	return err
 }
+
+// withoutGuess is an error of the BPF library without its guess at a memory limit, which
+// kernels since 5.11 do not have.
+type withoutGuess struct{ error }
+
+func (e withoutGuess) Error() string {
+	return strings.ReplaceAll(e.error.Error(), " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", "")
+}
+
+func (e withoutGuess) Unwrap() error { return e.error }

@@ -211,7 +211,7 @@ func (s *Spool) dropEntry(e entry) {
 	s.release(e)
 	s.stats.DroppedBatches++
 	s.stats.DroppedSamples += e.samples
-	s.lost(lostPlace, e.samples)
+	s.lost(lostPlace, max(e.samples, 1)) // a batch of readings only is a loss too
 }
 
 // trim removes the segments at the front that hold nothing any more, but never

@@ -124,7 +124,7 @@ func (s *Spool) Read(from Position) (b Batch, next Position, ok bool) {
 			data, err := s.read(seg, *e)
 			if err != nil {
 				s.stats.Damaged++
-				s.lost(lostPlace, e.samples)
+				s.lost(lostPlace, max(e.samples, 1)) // a batch of readings only is a loss too
 				s.release(*e)
 				e.dead = true
 				continue
