@@ -8,7 +8,7 @@ import type { Found, Matcher } from "../flame/search";
 import type { Tree } from "../flame/tree";
 import { placeOf, zoomToNode } from "../flame/zoom";
 import { useStore } from "../state/store";
-import { rowsOf } from "../table/rows";
+import { isWhole, rowsOf } from "../table/rows";
 import { TopTable } from "../table/top";
 import type { Profile } from "./load";
 import { Sandwich } from "./sandwich";
@@ -43,12 +43,21 @@ export function Panes({ profile, shown, found, match, stale }: PanesProps) {
     () => (below > 0 ? rowsOf(tree, below) : profile.rows),
     [profile, tree, below],
   );
+  const exact = useMemo(
+    () => (below > 0 ? isWhole(tree, below) : profile.exact),
+    [profile, tree, below],
+  );
   const totals = useMemo(() => ({ total: tree.total, baseTotal: tree.baseTotal }), [tree]);
 
   return (
     <>
       {s.tree !== "sandwich" && (
         <Breadcrumb tree={shown} zoom={s.zoom} onZoom={onZoom} onSandwich={onSandwich} />
+      )}
+      {s.tree === "up" && s.show !== "table" && profile.cut && (
+        <p class="faint pad">
+          Of the frames that are drawn: small ones put together are below no function.
+        </p>
       )}
       <div class={`panes ${s.show}${stale ? " stale" : ""}`}>
         {s.show !== "table" &&
@@ -67,7 +76,7 @@ export function Panes({ profile, shown, found, match, stale }: PanesProps) {
           ))}
         {s.show !== "flame" && (
           <div class="table-pane">
-            {!profile.exact && (
+            {!exact && (
               <p class="faint pad">
                 Of the frames that are drawn: small ones put together are in no row.
               </p>

@@ -8,6 +8,7 @@ import type { Tree } from "../flame/tree";
 import * as format from "../format";
 import { Notice } from "../parts/notice";
 import { useStore } from "../state/store";
+import { totalOf } from "../table/rows";
 import type { Profile } from "./load";
 
 interface SandwichProps {
@@ -17,7 +18,7 @@ interface SandwichProps {
 
 export function Sandwich({ profile, marked }: SandwichProps) {
   const { fn } = useStore().state.value;
-  const { tree } = profile;
+  const { tree, cut } = profile;
   const [above, below] = useMemo(() => {
     const own = functionsNamed(tree, fn);
     return [callers(tree, own), callees(tree, own)];
@@ -32,16 +33,29 @@ export function Sandwich({ profile, marked }: SandwichProps) {
   }
   if (above.total === 0 && above.baseTotal === 0) {
     return (
-      <Notice title={`No stack in this range has ${fn}`}>
-        <p>Choose another function in the table, or widen the range.</p>
+      <Notice
+        title={cut ? `No frame that is drawn is of ${fn}` : `No stack in this range has ${fn}`}
+      >
+        <p>
+          Choose another function in the table, or {cut ? "narrow the query" : "widen the range"}.
+        </p>
       </Notice>
     );
   }
-  const share = format.percent(above.total, tree.total);
+  // The rows know what a cut tree has put together, but not of a diff.
+  const exact = cut && profile.exact ? totalOf(profile.rows, fn) : null;
+  const share = format.percent(exact ?? above.total, tree.total);
   return (
     <div class="sandwich">
       <p class="sandwich-label">
-        callers of <b>{fn}</b> <span class="faint num">in {share} of all</span>
+        callers of <b>{fn}</b> <span class="faint num">in {share} of all</span>{" "}
+        {cut && (
+          <span class="faint">
+            {exact === null
+              ? "as far as its frames are drawn"
+              : "below, of the frames that are drawn"}
+          </span>
+        )}
       </p>
       <Half
         tree={above}

@@ -103,7 +103,7 @@ function Summary({ profile, kept }: SummaryProps) {
         </span>
       )}
       <Losses losses={profile.losses} kept={kept} />
-      {!tree.baseValue && <Legend tree={tree} />}
+      {!tree.baseValue && <Legend profile={profile} />}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The top table's rows: what each function adds up to.
 
-import type { Func, Top } from "../api/profile";
+import { type Func, SMALL, type Top } from "../api/profile";
 import type { Tree } from "../flame/tree";
 
 export interface Row {
@@ -38,6 +38,38 @@ export function rowsOf(tree: Tree, below = 0): Row[] {
     if (tree.baseValue) rows[f].baseTotal += tree.baseValue[i];
   }
   return rows.filter((_, f) => seen[f] === 1);
+}
+
+/** Whether nothing below a node was put together, so that what is added up there is exact. */
+export function isWhole(tree: Tree, below = 0): boolean {
+  return !tree.fn.subarray(below, tree.end[below] ?? 0).includes(SMALL);
+}
+
+export interface ModuleSum {
+  module: string;
+  realm: string;
+  self: number;
+}
+
+/** Adds up the self values of rows by module, the greatest first. */
+export function selfByModule(rows: Row[]): ModuleSum[] {
+  const sums = new Map<string, ModuleSum>();
+  for (const { func, self } of rows) {
+    if (self === 0) continue;
+    const { module, realm } = func;
+    const key = `${module}\0${realm}`;
+    sums.set(key, { module, realm, self: self + (sums.get(key)?.self ?? 0) });
+  }
+  return [...sums.values()].sort((a, b) => b.self - a.self);
+}
+
+/**
+ * The total of the functions of a name, or null where rows cannot tell: a stack that has two
+ * functions of that name, of two modules say, is in the totals of both.
+ */
+export function totalOf(rows: Row[], name: string): number | null {
+  const named = rows.filter((r) => r.func.name === name);
+  return named.length === 1 ? named[0].total : null;
 }
 
 export function rowsOfTop(top: Top): Row[] {
