@@ -15,7 +15,7 @@ type Config struct {
 	MaxPoints  int              // of one series
 	MaxSeries  int              // of one answer
 	MaxValues  int              // of one label
-	MaxQueries int              // answered at once; more are told to come again
+	MaxQueries int              // answered at once, a large one counting as several; more are told to come again
 	Timeout    time.Duration    // of one question
 	Now        func() time.Time // the clock
 }
@@ -25,7 +25,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxRange:   31 * 24 * time.Hour,
 		MaxStacks:  500_000,
-		MaxNodes:   200_000,
+		MaxNodes:   100_000,
 		MaxPoints:  11_000,
 		MaxSeries:  1_000,
 		MaxValues:  100_000,

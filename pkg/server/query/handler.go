@@ -20,17 +20,17 @@ import (
 // from st. Each answer has a deadline; when too many questions run, more are told to come
 // again. The caller has validated cfg.
 func Handler(st store.Store, cfg Config, log *slog.Logger) http.Handler {
-	h := &handler{store: st, cfg: cfg, log: log, places: make(chan struct{}, cfg.MaxQueries)}
+	h := &handler{store: st, cfg: cfg, log: log, admission: newAdmission(cfg.MaxQueries)}
 	mux := http.NewServeMux()
-	for path, answer := range map[string]answer{
-		"/api/v1/types":                h.types,
-		"/api/v1/labels":               h.labels,
-		"/api/v1/labels/{name}/values": h.labelValues,
-		"/api/v1/profiles":             h.profiles,
-		"/api/v1/diff":                 h.diff,
-		"/api/v1/series":               h.series,
+	for path, c := range map[string]call{
+		"/api/v1/types":                {h.types, costOfList},
+		"/api/v1/labels":               {h.labels, costOfList},
+		"/api/v1/labels/{name}/values": {h.labelValues, costOfList},
+		"/api/v1/profiles":             {h.profiles, costOfProfile},
+		"/api/v1/diff":                 {h.diff, costOfDiff},
+		"/api/v1/series":               {h.series, costOfList},
 	} {
-		mux.Handle("GET "+path, h.bounded(answer))
+		mux.Handle("GET "+path, h.bounded(c))
 	}
 	mux.HandleFunc("GET /api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fmt.Errorf("%s %s: %w; docs/http-api.md lists them", r.Method, r.URL.Path, errNoCall))
@@ -39,10 +39,16 @@ func Handler(st store.Store, cfg Config, log *slog.Logger) http.Handler {
 }
 
 type handler struct {
-	store  store.Store
-	cfg    Config
-	log    *slog.Logger
-	places chan struct{} // one for each question that runs
+	store     store.Store
+	cfg       Config
+	log       *slog.Logger
+	admission admission
+}
+
+// A call is what a path answers, and what that may cost.
+type call struct {
+	answer answer
+	cost   func(params) int64
 }
 
 // An answer reads what is asked and shapes what comes back.
@@ -64,21 +70,25 @@ func asJSON(v any) body {
 	}}
 }
 
-// bounded gives an answer a place, a deadline, and its errors a status.
-func (h *handler) bounded(a answer) http.Handler {
+// bounded gives an answer admission, a deadline, and its errors a status.
+func (h *handler) bounded(c call) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case h.places <- struct{}{}:
-			defer func() { <-h.places }()
-		default:
+		p, err := parseParams(r.URL.RawQuery)
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		leave, ok := h.admission.enter(c.cost(p))
+		if !ok {
 			w.Header().Set("Retry-After", "1")
 			h.fail(w, r, errBusy)
 			return
 		}
+		defer leave() // when the answer is written: until then it is in memory
 		ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Timeout)
 		defer cancel()
 		var out bytes.Buffer
-		b, err := h.answer(ctx, a, r, &out)
+		b, err := made(ctx, c.answer, p, r, &out)
 		if err != nil {
 			h.fail(w, r, err)
 			return
@@ -94,11 +104,8 @@ func (h *handler) bounded(a answer) http.Handler {
 	})
 }
 
-func (h *handler) answer(ctx context.Context, a answer, r *http.Request, out *bytes.Buffer) (body, error) {
-	p, err := parseParams(r.URL.RawQuery)
-	if err != nil {
-		return body{}, err
-	}
+// made is the body of an answer, written to out.
+func made(ctx context.Context, a answer, p params, r *http.Request, out *bytes.Buffer) (body, error) {
 	b, err := a(ctx, p, r)
 	if err != nil {
 		return body{}, err

@@ -238,3 +238,45 @@ func TestTooManyQuestionsAreToldToComeAgain(t *testing.T) {
 		t.Errorf("the first was answered %d %s", w.Code, w.Body)
 	}
 }
+
+func TestLargeAnswersAreFewAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cost func(params) int64
+		raw  string
+		want int // at once
+	}{
+		{"lists", costOfList, "", 16},
+		{"flame graphs as a page draws them", costOfProfile, "max_nodes=8192", 8},
+		{"large flame graphs", costOfProfile, "max_nodes=100000", 2},
+		{"whole profiles", costOfProfile, "format=pprof", 2},
+		{"diffs", costOfDiff, "", 4},
+		{"large diffs", costOfDiff, "format=folded", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := parseParams(tt.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := newAdmission(DefaultConfig().MaxQueries)
+			for got := range 17 {
+				leave, ok := a.enter(tt.cost(p))
+				if ok {
+					defer leave()
+					continue
+				}
+				if got != tt.want {
+					t.Errorf("%d at once, want %d", got, tt.want)
+				}
+				return
+			}
+			t.Error("there is no end to them")
+		})
+	}
+}
+
+func TestALargeAnswerIsGivenByAServerOfOneQuestion(t *testing.T) {
+	if _, ok := newAdmission(1).enter(costLarge); !ok {
+		t.Error("refused although nothing else runs")
+	}
+}
