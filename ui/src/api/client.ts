@@ -193,6 +193,10 @@ export async function captures(signal?: AbortSignal): Promise<answers.Capture[]>
   return answers.captures(await get("captures", { limit: 100 }, signal));
 }
 
+export async function capture(id: string, signal?: AbortSignal): Promise<answers.Capture> {
+  return answers.capture(await get(`captures/${encodeURIComponent(id)}`, {}, signal));
+}
+
 export async function startCapture(order: CaptureOrder): Promise<answers.Capture> {
   const targets =
     order.pids.length > 0 ? { nodes: order.nodes, pids: order.pids } : { nodes: order.nodes };

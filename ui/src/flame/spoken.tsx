@@ -14,7 +14,7 @@ export function describe(tree: Tree, i: number, seconds: number): string {
   const value = format.value(tree.value[i], tree.unit);
   const rate = format.perRange(tree.value[i], tree.unit, tree.type, seconds);
   const share = format.percent(tree.value[i], tree.total);
-  return `${nameOf(tree, i)}${where}: ${share}, ${value}, ${rate}; ${tree.depth[i]} deep`;
+  return `${nameOf(tree, i)}${where}: ${share}, ${value}${rate && `, ${rate}`}; ${tree.depth[i]} deep`;
 }
 
 /** The heaviest frames in a subtree, hidden from sight. */

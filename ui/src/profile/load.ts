@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the profile page fetches for a state.
 
+import type { Capture } from "../api/answers";
 import * as api from "../api/client";
 import type { Cut, Loss } from "../api/profile";
 import { fromFlamegraph, type Tree } from "../flame/tree";
@@ -19,7 +20,7 @@ export interface Profile {
   exact: boolean; // the rows know all functions, also those that the tree was cut of
   cut: Cut | null;
   losses: Loss[];
-  seconds: number;
+  seconds: number; // that were sampled: what a rate is over; NaN where that is not known
 }
 
 export function selectionOf(s: State): api.Selection {
@@ -40,15 +41,37 @@ export function baseOf(s: State, now: number): api.Selection {
 export async function loadProfile(s: State, signal: AbortSignal): Promise<Profile> {
   const selection = selectionOf(s);
   const now = Date.now();
-  const fg = s.diff
-    ? await api.diff(s.type, selection, baseOf(s, now), MAX_NODES, signal)
-    : await api.flamegraph(s.type, selection, MAX_NODES, signal);
+  const [fg, capture] = await Promise.all([
+    s.diff
+      ? api.diff(s.type, selection, baseOf(s, now), MAX_NODES, signal)
+      : api.flamegraph(s.type, selection, MAX_NODES, signal),
+    s.capture ? captureOf(s.capture, signal) : undefined,
+  ]);
   const tree = fromFlamegraph(fg);
   // A cut tree does not know all functions: the server adds them up then.
   const ask = fg.cut !== null && !s.diff;
   const rows = ask ? rowsOfTop(await api.top(s.type, selection, signal)) : rowsOf(tree);
-  const seconds = (fg.to - fg.from) / 1000;
+  const seconds = sampledSeconds(fg, capture);
   return { tree, rows, exact: fg.cut === null || ask, cut: fg.cut, losses: fg.losses, seconds };
+}
+
+/** The capture, or null when the server keeps its samples but no longer knows it. */
+async function captureOf(id: string, signal: AbortSignal): Promise<Capture | null> {
+  try {
+    return await api.capture(id, signal);
+  } catch (e) {
+    if (e instanceof api.ApiError && e.status === 404) return null;
+    throw e;
+  }
+}
+
+/** The range's length; of a capture (null: unknown) its own, for the range around it has slack. */
+export function sampledSeconds(
+  range: { from: number; to: number },
+  capture?: Pick<Capture, "durationMs"> | null,
+): number {
+  if (capture === null) return Number.NaN;
+  return Math.min(range.to - range.from, capture?.durationMs ?? Number.POSITIVE_INFINITY) / 1000;
 }
 
 /** How many samples each node kept in the range: what its losses are a share of. */

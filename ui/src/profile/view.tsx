@@ -90,10 +90,12 @@ function Summary({ profile, kept }: SummaryProps) {
       {tree.baseValue ? (
         <span class="faint num">against {format.value(tree.baseTotal, tree.unit)}</span>
       ) : (
-        <span class="faint num">
-          {format.perRange(tree.total, tree.unit, tree.type, seconds)} over{" "}
-          {format.nanoseconds(seconds * 1e9)}
-        </span>
+        seconds > 0 && (
+          <span class="faint num">
+            {format.perRange(tree.total, tree.unit, tree.type, seconds)} over{" "}
+            {format.nanoseconds(seconds * 1e9)}
+          </span>
+        )
       )}
       <span class="faint num">{format.whole(tree.size - 1)} frames</span>
       {cut && (
