@@ -70,7 +70,7 @@ export function Chart(p: ChartProps) {
         <Legend lines={p.lines} values={columns.values} at={at} format={p.format} />
         <span class="stretch" />
         {at !== null && at < columns.times.length && (
-          <span class="faint num">{clock(columns.times[at] * 1000)}</span>
+          <span class="at faint num">{clock(columns.times[at] * 1000)}</span>
         )}
         {p.children}
       </figcaption>
