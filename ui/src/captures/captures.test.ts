@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { byPlace, sentence } from "../profile/losses";
+import { addUp, byPlace, sentence } from "../profile/losses";
 import { mistake } from "./form";
 import { tone } from "./states";
 
@@ -45,6 +45,14 @@ describe("a loss", () => {
       loss("a", 4),
       loss("b", 2),
     ]);
+  });
+  it("of names alone is none of samples", () => {
+    const losses = [
+      { place: "exited", count: 1000 },
+      { place: "exec", count: 304 },
+      { place: "ring", count: 2 },
+    ];
+    expect(addUp(losses)).toEqual({ lost: 2, nameless: 1304 });
   });
   it("is a count where the rest is not known", () => {
     expect(plain(sentence({ node: "", place: "spool", count: 1234 }, undefined))).toBe(

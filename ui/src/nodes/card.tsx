@@ -4,6 +4,7 @@
 import type { ComponentChildren } from "preact";
 import type { Capability, Node } from "../api/answers";
 import * as format from "../format";
+import { addUp, isNameless } from "../profile/losses";
 import { formatQuery } from "../query/matchers";
 import { useStore } from "../state/store";
 
@@ -11,7 +12,7 @@ export function NodeCard({ node: n, alone }: { node: Node; alone: boolean }) {
   const store = useStore();
   const { open } = store.state.value;
   const shown = alone || open === n.name;
-  const lost = n.losses.reduce((sum, l) => sum + l.count, 0);
+  const { lost, nameless } = addUp(n.losses);
   const missing = n.capabilities.filter((c) => !c.available).length;
   return (
     <li class="node" data-node={n.name}>
@@ -39,6 +40,7 @@ export function NodeCard({ node: n, alone }: { node: Node; alone: boolean }) {
         </span>
         {n.health.message && <span>{n.health.message}</span>}
         {lost > 0 && <span class="loss">{format.whole(lost)} lost</span>}
+        {nameless > 0 && <span class="faint">{format.whole(nameless)} without names</span>}
         {missing > 0 && !shown && <span class="faint">{missing} capabilities missing</span>}
         <span class="stretch" />
         <button
@@ -98,9 +100,12 @@ function Details({ node: n }: { node: Node }) {
         <table class="facts">
           <tbody>
             {n.losses.map((l) => (
-              <tr key={l.place} class={l.count > 0 ? "loss" : ""}>
+              <tr key={l.place} class={l.count > 0 && !isNameless(l.place) ? "loss" : ""}>
                 <th>{l.place}</th>
-                <td class="num">{format.whole(l.count)}</td>
+                <td class="num">
+                  {format.whole(l.count)}
+                  {isNameless(l.place) && " without names"}
+                </td>
               </tr>
             ))}
           </tbody>

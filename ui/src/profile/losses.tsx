@@ -43,9 +43,20 @@ export function byPlace(losses: Loss[]): Loss[] {
 /** Places where a sample loses its names and is kept: its process had ended, or become another. */
 const NAMELESS = new Set(["exited", "exec"]);
 
+export function isNameless(place: string): boolean {
+  return NAMELESS.has(place);
+}
+
+/** How many samples were lost, and how many are kept without names. */
+export function addUp(losses: Pick<Loss, "place" | "count">[]): { lost: number; nameless: number } {
+  const sum = { lost: 0, nameless: 0 };
+  for (const l of losses) sum[isNameless(l.place) ? "nameless" : "lost"] += l.count;
+  return sum;
+}
+
 /** "2.1 % lost at ring on node-17 (1 234)", "2.1 % without names at exited on node-17 (1 234)". */
 export function sentence(l: Loss, kept: number | undefined): string {
-  const nameless = NAMELESS.has(l.place);
+  const nameless = isNameless(l.place);
   const what = nameless ? "without names" : "lost";
   const where = `${what} at ${l.place}${l.node ? ` on ${l.node}` : ""}`;
   if (!kept) return `${format.whole(l.count)} ${where}`;
