@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,22 +26,33 @@ type options struct {
 	agentArg []string
 	program  string // of the agent; "" is the one beside this
 	logLevel slog.Level
+	memory   int64 // bytes of Go's heap at which its collector works harder
 }
 
+// Set by the build: -ldflags "-X main.version=1.2.3 -X main.commit=0123abc".
+var (
+	version = "0.0.0-dev"
+	commit  = ""
+)
+
+const defaultMemory = 1 << 30
+
 func command(environ []string) *cobra.Command {
-	o := &options{server: server.DefaultConfig()}
+	o := &options{server: server.DefaultConfig(), memory: defaultMemory}
 	cmd := &cobra.Command{
 		Use:   "diagon-server",
 		Short: "Take profiles from agents, keep them, show them",
 		Long: "diagon-server takes profiles from agents by gRPC, keeps them in a folder, and shows them on a page.\n" +
 			"Each setting can also stand in the --config file under its flag's name, or in the environment: DIAGON_HTTP for --http.",
-		Args:          cobra.NoArgs,
+		Version:       strings.TrimSpace(version + " " + commit),
+		Args:          noArguments,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	o.declare(cmd.Flags())
 	set := config.New(cmd.Flags(), "DIAGON")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return set.FlagError(err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{set.FlagError(err)} })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		warnings, err := set.Load(environ)
 		if err != nil {
@@ -58,8 +71,18 @@ func command(environ []string) *cobra.Command {
 	return cmd
 }
 
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%q: diagon-server takes flags only; --help lists them", args[0])}
+	}
+	return nil
+}
+
 // run serves until ctx is done.
 func run(ctx context.Context, o *options, environ []string, stdout, stderr io.Writer, log *slog.Logger) error {
+	if limit, ok := memoryMark(o.memory, environ); ok {
+		debug.SetMemoryLimit(limit)
+	}
 	var agent *localAgent
 	if o.agent {
 		var err error
@@ -102,6 +125,7 @@ func (o *options) declare(f *pflag.FlagSet) {
 	f.DurationVar(&c.Retention.Age, "retention-age", c.Retention.Age, "how long profiles are kept; 0 keeps all")
 	config.SizeVar(f, &c.Retention.Bytes, "retention-bytes", "how much profiles may take on the disk; 0 has no bound")
 	config.SizeVar(f, &c.Spare, "disk-spare", "how much of the disk stays free: below that no profiles are taken")
+	config.SizeVar(f, &o.memory, "memory", "how much memory the server aims to stay below, beside the database's; 0 has no mark, and GOMEMLIMIT goes first")
 	config.SizeVar(f, &c.Store.MemoryBytes, "store-memory", "how much memory the database may use")
 	f.DurationVar(&c.Captures.Age, "capture-age", c.Captures.Age, "how long captures are kept")
 	f.IntVar(&c.Captures.Count, "capture-count", c.Captures.Count, "how many captures are kept")

@@ -17,6 +17,6 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := command(os.Environ()).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "diagon-server:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }

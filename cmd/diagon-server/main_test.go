@@ -308,3 +308,34 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 		t.Errorf("wrote %d bytes, want %d", out.Len(), len(want))
 	}
 }
+
+// TestACommandLineThatCannotBeUnderstood runs the program itself, for its exit status.
+func TestACommandLineThatCannotBeUnderstood(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, arg string
+		status    int
+		want      string
+	}{
+		{"an unknown flag", "--htpt=:0", 2, "diagon-server: unknown flag: --htpt; did you mean --http?\n"},
+		{"a value of the wrong type", "--agent-hz=many", 2, "--agent-hz"},
+		{"an argument", "serve", 2, `"serve": diagon-server takes flags only`},
+		{"a setting that makes no sense", "--heartbeat=1ms", 1, "heartbeat: 1ms is not between 1s and 1h"},
+		{"the version", "--version", 0, version + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), self, tt.arg, "--http=127.0.0.1:0", "--grpc=127.0.0.1:0", "--data="+t.TempDir())
+			cmd.Env = append(os.Environ(), actVariable+"=server")
+			out, err := cmd.CombinedOutput()
+			if cmd.ProcessState == nil {
+				t.Fatal(err)
+			}
+			if got := cmd.ProcessState.ExitCode(); got != tt.status || !strings.Contains(string(out), tt.want) {
+				t.Errorf("exit status %d, saying %s\nwant %d and %q", got, out, tt.status, tt.want)
+			}
+		})
+	}
+}
