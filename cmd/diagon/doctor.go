@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -73,24 +73,32 @@ func showFindings(w io.Writer, findings []doctor.Finding, format string) error {
 
 // doctorText writes findings for a person.
 type doctorText struct {
-	good, bad, fair, dim, bold lipgloss.Style
-	width                      int // columns of the terminal; 0: lines are not broken
-	nameWidth                  int
+	styled    bool
+	width     int // columns of the terminal; 0: lines are not broken
+	nameWidth int
 }
 
 func newDoctorText(w io.Writer) *doctorText {
-	r := lipgloss.NewRenderer(w)
-	t := &doctorText{
-		good: r.NewStyle().Foreground(lipgloss.Color("2")),
-		bad:  r.NewStyle().Foreground(lipgloss.Color("1")).Bold(true),
-		fair: r.NewStyle().Foreground(lipgloss.Color("3")),
-		dim:  r.NewStyle().Faint(true),
-		bold: r.NewStyle().Bold(true),
-	}
+	t := &doctorText{styled: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.width, _, _ = term.GetSize(int(f.Fd()))
 	}
 	return t
+}
+
+var (
+	good = ansi.NewStyle().ForegroundColor(ansi.Green)
+	bad  = ansi.NewStyle().ForegroundColor(ansi.Red).Bold()
+	fair = ansi.NewStyle().ForegroundColor(ansi.Yellow)
+	bold = ansi.NewStyle().Bold()
+)
+
+// in writes a text in a style, where the output shows any.
+func (t *doctorText) in(s ansi.Style, text string) string {
+	if !t.styled {
+		return text
+	}
+	return s.Styled(text)
 }
 
 // areaTitles are the headings, in order.
@@ -109,9 +117,9 @@ func (t *doctorText) all(findings []doctor.Finding) string {
 	}
 	var b strings.Builder
 	host, _ := os.Hostname()
-	fmt.Fprintf(&b, "%s, %s, %s, user %d\n", t.bold.Render(host), kernelRelease(), runtime.GOARCH, os.Geteuid())
+	fmt.Fprintf(&b, "%s, %s, %s, user %d\n", t.in(bold, host), kernelRelease(), runtime.GOARCH, os.Geteuid())
 	for _, area := range areaTitles {
-		fmt.Fprintf(&b, "\n%s\n", t.bold.Render(area.title))
+		fmt.Fprintf(&b, "\n%s\n", t.in(bold, area.title))
 		for _, f := range findings {
 			if f.Area == area.area {
 				t.one(&b, f)
@@ -123,12 +131,12 @@ func (t *doctorText) all(findings []doctor.Finding) string {
 }
 
 func (t *doctorText) one(b *strings.Builder, f doctor.Finding) {
-	mark := t.good.Render("✓")
+	mark := t.in(good, "✓")
 	switch {
 	case !f.Works && f.Optional:
-		mark = t.fair.Render("–")
+		mark = t.in(fair, "–")
 	case !f.Works:
-		mark = t.bad.Render("✗")
+		mark = t.in(bad, "✗")
 	}
 	indent := strings.Repeat(" ", t.nameWidth+6)
 	lines := t.broken(f.Detail)
@@ -139,7 +147,7 @@ func (t *doctorText) one(b *strings.Builder, f doctor.Finding) {
 		}
 		for i, line := range t.broken("→ " + f.Do) {
 			if f.Do != "" {
-				lines = append(lines, t.bold.Render(strings.Repeat(" ", min(i, 1)*2)+line))
+				lines = append(lines, t.in(bold, strings.Repeat(" ", min(i, 1)*2)+line))
 			}
 		}
 	}
@@ -156,7 +164,7 @@ func (t *doctorText) broken(text string) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) > room {
+		if line != "" && ansi.StringWidth(line)+1+ansi.StringWidth(word) > room {
 			lines = append(lines, line)
 			line = ""
 		}
@@ -176,9 +184,9 @@ func (t *doctorText) verdict(findings []doctor.Finding) string {
 	}
 	switch {
 	case !profile.Works:
-		return t.bad.Render("The CPU profile does not work here.")
+		return t.in(bad, "The CPU profile does not work here.")
 	case len(missing) > 0:
-		return t.fair.Render("The CPU profile works, with less than it could have: see " + strings.Join(missing, ", ") + ".")
+		return t.in(fair, "The CPU profile works, with less than it could have: see "+strings.Join(missing, ", ")+".")
 	}
-	return t.good.Render("The CPU profile works.")
+	return t.in(good, "The CPU profile works.")
 }

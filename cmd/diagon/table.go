@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 
 	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
@@ -46,13 +46,13 @@ func (t *table) write(w io.Writer) error {
 	all := append([][]string{t.head}, t.rows...)
 	for _, row := range all {
 		for i, cell := range row {
-			widths[i] = max(widths[i], lipgloss.Width(cell))
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
 		}
 	}
 	for _, row := range all {
 		var line strings.Builder
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-lipgloss.Width(cell))
+			pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
 			if i > 0 {
 				line.WriteString("  ")
 			}

@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
 	"diagon.dev/diagon/cmd/diagon/internal/top"
@@ -123,7 +123,7 @@ func topScreen(ctx context.Context, o topOptions, terminal *os.File) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	screen := tea.NewProgram(top.NewScreen(o.what(), runtime.NumCPU(), o.by()),
-		tea.WithAltScreen(), tea.WithOutput(terminal), tea.WithoutSignalHandler(), tea.WithContext(ctx))
+		tea.WithOutput(terminal), tea.WithoutSignalHandler(), tea.WithContext(ctx))
 
 	watched := make(chan error, 1)
 	go func() {

@@ -5,8 +5,7 @@ package top
 import (
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -42,14 +41,14 @@ func (s Screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.WindowSizeMsg:
 		s.width, s.height = msg.Width, msg.Height
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return s.key(msg)
 	}
 	s.first = s.clamp(s.first)
 	return s, nil
 }
 
-func (s Screen) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (s Screen) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "q", "esc", "ctrl+c":
 		return s, tea.Quit
@@ -59,7 +58,7 @@ func (s Screen) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 		s.by, s.first = ByFunction, 0
 	case "tab":
 		s.by, s.first = 1-s.by, 0
-	case " ":
+	case "space":
 		s.paused = !s.paused
 		s.table = s.latest
 	case "down", "j":
@@ -89,16 +88,22 @@ func (s Screen) clamp(first int) int {
 }
 
 var (
-	headStyle  = lipgloss.NewStyle().Bold(true)
-	titleStyle = lipgloss.NewStyle().Reverse(true)
-	footStyle  = lipgloss.NewStyle().Faint(true)
-	lostStyle  = lipgloss.NewStyle().Foreground(lipgloss.Color("1")).Bold(true)
+	headStyle  = ansi.NewStyle().Bold()
+	titleStyle = ansi.NewStyle().Reverse(true)
+	footStyle  = ansi.NewStyle().Faint()
+	lostStyle  = ansi.NewStyle().ForegroundColor(ansi.Red).Bold()
 )
 
-// View is the whole screen.
-func (s Screen) View() string {
+// View is the whole screen, beside what the terminal showed before.
+func (s Screen) View() tea.View {
+	view := tea.NewView(s.content())
+	view.AltScreen = true
+	return view
+}
+
+func (s Screen) content() string {
 	if !s.seen {
-		return headStyle.Render(ansi.Truncate("watching "+s.what+" …", s.width, "…")) + "\n"
+		return headStyle.Styled(ansi.Truncate("watching "+s.what+" …", s.width, "…")) + "\n"
 	}
 	head := headStyle
 	if len(s.table.Losses) > 0 {
@@ -106,8 +111,8 @@ func (s Screen) View() string {
 	}
 	title := s.table.Title(s.by, s.width)
 	lines := []string{
-		head.Render(ansi.Truncate(s.table.Head(s.cpus), s.width, "…")),
-		titleStyle.Render(title + strings.Repeat(" ", max(0, s.width-ansi.StringWidth(title)))),
+		head.Styled(ansi.Truncate(s.table.Head(s.cpus), s.width, "…")),
+		titleStyle.Styled(title + strings.Repeat(" ", max(0, s.width-ansi.StringWidth(title)))),
 	}
 	table := s.table.Lines(s.by, s.first+s.room(), s.width)
 	table = table[min(s.first, len(table)):]
@@ -115,7 +120,7 @@ func (s Screen) View() string {
 	for range s.room() - len(table) {
 		lines = append(lines, "")
 	}
-	lines = append(lines, "", footStyle.Render(ansi.Truncate(s.foot(), s.width, "…")))
+	lines = append(lines, "", footStyle.Styled(ansi.Truncate(s.foot(), s.width, "…")))
 	return strings.Join(lines, "\n")
 }
 

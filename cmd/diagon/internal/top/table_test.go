@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
@@ -113,9 +113,9 @@ func TestScreen(t *testing.T) {
 	table := NewTable(window(nil, records...))
 	key := func(s string) tea.Msg {
 		if s == "down" {
-			return tea.KeyMsg{Type: tea.KeyDown}
+			return tea.KeyPressMsg{Code: tea.KeyDown}
 		}
-		return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(s)}
+		return tea.KeyPressMsg{Code: []rune(s)[0], Text: s}
 	}
 	for _, tt := range []struct {
 		name string
@@ -138,7 +138,7 @@ func TestScreen(t *testing.T) {
 			for _, msg := range append([]tea.Msg{size}, tt.msgs...) {
 				m, _ = m.Update(msg)
 			}
-			view := m.View()
+			view := m.View().Content
 			if size.Width == 100 {
 				for _, has := range tt.has {
 					if !strings.Contains(view, has) {
