@@ -46,8 +46,14 @@ func field(status, name string) string {
 
 // A usage is what a process has used and does now, as far as /proc tells.
 type usage struct {
-	cpu   time.Duration
-	state string // "S", or "" when it has gone
+	cpu     time.Duration
+	state   string // "S", or "" when it has gone
+	threads int
+}
+
+// living is false of a zombie too, except where only its first thread has ended.
+func (u usage) living() bool {
+	return u.state != "" && u.state != "X" && (u.state != "Z" || u.threads > 1)
 }
 
 func usedBy(pids []int) map[int]usage {
@@ -58,7 +64,7 @@ func usedBy(pids []int) map[int]usage {
 	return used
 }
 
-// usageOf reads fields 3, 14 and 15 of /proc/PID/stat (proc(5)), which are counted here
+// usageOf reads fields 3, 14, 15 and 20 of /proc/PID/stat (proc(5)), which are counted here
 // from behind the name, since that may hold spaces.
 func usageOf(pid int) usage {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -66,13 +72,14 @@ func usageOf(pid int) usage {
 		return usage{}
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 13 {
+	if len(fields) < 18 {
 		return usage{}
 	}
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that diagon runs on
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return usage{cpu: time.Duration(user+system) * tick, state: fields[0]}
+	threads, _ := strconv.Atoi(fields[17])
+	return usage{cpu: time.Duration(user+system) * tick, state: fields[0], threads: threads}
 }
 
 // whyNone explains a recording without samples by what is known.

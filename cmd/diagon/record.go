@@ -41,8 +41,9 @@ func newRecordCommand() *cobra.Command {
 writes a profile. No server is needed.
 
 A command is sampled from its first instruction until it ends, and its exit status becomes
-that of diagon. With -d the recording ends earlier and the command runs on. Ctrl-C ends the
-recording; what was seen until then is written.`,
+that of diagon. With -d the recording ends earlier and the command runs on. A recording of
+chosen processes ends early when they and what they forked meanwhile have ended. Ctrl-C ends
+the recording; what was seen until then is written.`,
 		Example: `  diagon record -d 10s                  this host for 10 seconds
   diagon record --pid 4711 -d 30s       one process and what it forks
   diagon record -o job.pb.gz -- ./job   a command, until it ends
@@ -129,6 +130,18 @@ func record(ctx context.Context, o recordOptions, stdout, stderr io.Writer) erro
 		r.PIDs = []int{command.cmd.Process.Pid}
 		go func() { <-command.done; stop() }()
 	}
+	gone := make(chan bool, 1)
+	if len(o.pids) > 0 {
+		go func() {
+			ended := untilGone(sampling, o.pids)
+			gone <- ended
+			if ended {
+				stop()
+			}
+		}()
+	} else {
+		gone <- false
+	}
 	progress := newProgress(stderr, o)
 	r.Ready = func() {
 		progress.begin()
@@ -139,6 +152,8 @@ func record(ctx context.Context, o recordOptions, stdout, stderr io.Writer) erro
 	before := usedBy(r.PIDs)
 	window, err := agent.Record(sampling, names, r)
 	progress.end()
+	stop()
+	ended := <-gone
 	if err != nil {
 		return err
 	}
@@ -150,6 +165,9 @@ func record(ctx context.Context, o recordOptions, stdout, stderr io.Writer) erro
 			return exitStatus(exitFailure)
 		}
 		return o.await(command, stderr)
+	}
+	if ended {
+		fmt.Fprintln(stderr, goneText(o.pids))
 	}
 	if err := out.write(&window.Batch, meta()); err != nil {
 		return err
