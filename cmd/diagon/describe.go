@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"diagon.dev/diagon/cmd/diagon/internal/losses"
 	"diagon.dev/diagon/pkg/agent"
 	"diagon.dev/diagon/pkg/profile"
 )
@@ -40,7 +41,7 @@ func describe(w io.Writer, o recordOptions, window agent.Window, out *output) {
 		{"samples", fmt.Sprintf("%s in %s at %d Hz: %s of CPU time", thousands(values[profile.Samples]), seconds(took), o.hz, seconds(time.Duration(values[profile.CPU])))},
 		{"stacks", thousands(int64(len(stacks))) + " different"},
 		{"names", share(named, frames) + " of frames"},
-		{"lost", lossesText(window.Losses)},
+		{"lost", losses.Text(window.Losses, count)},
 		{"open", openHint(out)},
 	} {
 		if line[1] != "" {
@@ -85,18 +86,6 @@ func addLosses(a, b []profile.Loss) []profile.Loss {
 	return sum
 }
 
-// lossesText lists losses by place: "12 at ring, 3 at exited".
-func lossesText(losses []profile.Loss) string {
-	if len(losses) == 0 {
-		return "nothing"
-	}
-	var parts []string
-	for _, l := range losses {
-		parts = append(parts, fmt.Sprintf("%s at %s", thousands(int64(l.Count)), l.Place))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // share is a part in percent, to a tenth; it says 100 % only when nothing is missing.
 func share(part, whole int64) string {
 	if whole == 0 {
@@ -114,6 +103,9 @@ func seconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
+
+// count is thousands of a loss.
+func count(n uint64) string { return thousands(int64(n)) }
 
 // thousands groups digits: 1,234,567.
 func thousands(n int64) string {

@@ -73,7 +73,7 @@ func (s *fakeServer) nodes(w http.ResponseWriter, _ *http.Request) {
 		{Name: "n2", AgentVersion: "1.2.3", LastHeartbeat: time.Now().Add(-3 * time.Hour), Health: client.Health{Status: "unknown"}},
 		{Name: "n1", Connected: true, AgentVersion: "1.2.3", LastHeartbeat: time.Now(), Host: map[string]string{"kernel": "6.1.0"},
 			Capabilities: []client.Capability{{Name: "oncpu", Available: true}, {Name: "kernel-symbols", Reason: "zeros"}},
-			Health:       client.Health{Status: "degraded", Message: "the disk is full"}, Losses: []client.Loss{{Place: "ring", Count: 7}}},
+			Health:       client.Health{Status: "degraded", Message: "the disk is full"}, Losses: []client.Loss{{Place: "ring", Count: 7}, {Place: "exited", Count: 5}}},
 	}})
 }
 
@@ -89,7 +89,7 @@ func (s *fakeServer) profiles(w http.ResponseWriter, r *http.Request) {
 	case q.Get("format") == "top":
 		answer(w, http.StatusOK, client.Top{Type: q.Get("type"), Unit: "nanoseconds", Total: 4e9, Cut: &client.Cut{Nodes: 1200, Value: 5e8},
 			Rows:   []client.Row{{Function: "hot", Module: "busy", Self: 3e9, Total: 3e9}, {Function: "warm", Module: "busy", Self: 1e9, Total: 1e9}, {Function: "main", Module: "busy", Total: 4e9}},
-			Losses: []client.Loss{{Node: "n1", Place: "ring", Count: 12345}}})
+			Losses: []client.Loss{{Node: "n1", Place: "ring", Count: 12345}, {Node: "n1", Place: "exec", Count: 7}}})
 	default:
 		fmt.Fprint(w, q.Encode())
 	}

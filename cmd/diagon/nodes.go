@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/losses"
 	"diagon.dev/diagon/cmd/internal/config"
 )
 
@@ -93,7 +94,7 @@ func withServer(open func() (*client.Client, error), verb func(*cobra.Command, *
 
 func writeNodes(w io.Writer, nodes []client.Node, now time.Time) error {
 	slices.SortFunc(nodes, func(a, b client.Node) int { return cmp.Compare(a.Name, b.Name) })
-	t := newTable("NODE", "CONNECTED", "HEARTBEAT", "HEALTH", "VERSION", "KERNEL", "MISSING", "LOST")
+	t := newTable("NODE", "CONNECTED", "HEARTBEAT", "HEALTH", "VERSION", "KERNEL", "MISSING", "LOST", "WITHOUT NAMES")
 	for _, n := range nodes {
 		connected := "yes"
 		if !n.Connected {
@@ -103,7 +104,7 @@ func writeNodes(w io.Writer, nodes []client.Node, now time.Time) error {
 		if n.Health.Message != "" {
 			health += ": " + n.Health.Message
 		}
-		t.add(n.Name, connected, ago(n.LastHeartbeat, now), health, cmp.Or(n.AgentVersion, "-"), cmp.Or(n.Host["kernel"], "-"), missing(n.Capabilities), lost(n.Losses))
+		t.add(n.Name, connected, ago(n.LastHeartbeat, now), health, cmp.Or(n.AgentVersion, "-"), cmp.Or(n.Host["kernel"], "-"), missing(n.Capabilities), lost(n.Losses, false), lost(n.Losses, true))
 	}
 	return t.write(w)
 }
@@ -119,10 +120,11 @@ func missing(capabilities []client.Capability) string {
 	return cmp.Or(strings.Join(names, ","), "-")
 }
 
-func lost(losses []client.Loss) string {
+// lost lists the places where samples were lost, or those where they were kept without names.
+func lost(list []client.Loss, unnamed bool) string {
 	var parts []string
-	for _, l := range losses {
-		if l.Count > 0 {
+	for _, l := range list {
+		if l.Count > 0 && losses.Unnamed(l.Place) == unnamed {
 			parts = append(parts, fmt.Sprintf("%s:%d", l.Place, l.Count))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagon.dev/diagon/cmd/diagon/internal/client"
+	"diagon.dev/diagon/cmd/diagon/internal/losses"
 	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
@@ -37,7 +38,7 @@ func newQueryCommand() *cobra.Command {
 	flags.StringVar(&sel.To, "to", sel.To, "end, likewise")
 	flags.StringVar(&sel.Capture, "capture", "", "only samples of the capture with this `id`")
 	flags.StringVar(&sel.Format, "format", sel.Format, strings.Join(queryFormats, ", "))
-	flags.IntVarP(&rows, "rows", "n", rows, "functions shown by top; 0 shows all")
+	flags.IntVarP(&rows, "rows", "n", rows, "functions shown by top; 0 shows all that the server sends")
 	flags.StringVarP(&out, "out", "o", out, "`file` to write; - is standard output")
 	open := serverSetting(cmd)
 	cmd.RunE = withServer(open, func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -81,13 +82,21 @@ func writeTop(w io.Writer, top client.Top, rows int) error {
 		return err
 	}
 	if more := len(top.Rows) - len(shown); more > 0 {
-		fmt.Fprintf(w, "\n%s more functions; -n 0 shows all\n", thousands(int64(more)))
+		all := "all"
+		if top.Cut != nil {
+			all = "all that the server sent"
+		}
+		fmt.Fprintf(w, "\n%s more functions; -n 0 shows %s\n", thousands(int64(more)), all)
 	}
 	if top.Cut != nil {
-		fmt.Fprintf(w, "\ncut by the server: %s functions with %s\n", thousands(int64(top.Cut.Nodes)), amount(top.Cut.Value, top.Unit))
+		fmt.Fprintf(w, "\nleft out by the server: %s functions, %s\n", thousands(int64(top.Cut.Nodes)), selfText(top.Cut.Value, top.Type, top.Unit))
 	}
 	for _, l := range top.Losses {
-		fmt.Fprintf(w, "lost: %s at %s on %s\n", thousands(int64(l.Count)), l.Place, cmp.Or(l.Node, "?"))
+		what := "lost"
+		if losses.Unnamed(l.Place) {
+			what = "without names"
+		}
+		fmt.Fprintf(w, "%s: %s at %s on %s\n", what, thousands(int64(l.Count)), l.Place, cmp.Or(l.Node, "?"))
 	}
 	return nil
 }
@@ -97,6 +106,14 @@ func percent(part, whole int64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", 100*float64(part)/float64(whole))
+}
+
+// selfText is what functions took by themselves, together.
+func selfText(n int64, typ, unit string) string {
+	if n == 0 {
+		return "which took no " + typ + " themselves"
+	}
+	return fmt.Sprintf("which took %s of %s themselves", amount(n, unit), typ)
 }
 
 // amount writes a value in its unit.

@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"diagon.dev/diagon/cmd/diagon/internal/losses"
 )
 
 // A Screen is the live table on a terminal. It is a tea.Model; tables come as messages.
@@ -106,7 +108,7 @@ func (s Screen) content() string {
 		return headStyle.Styled(ansi.Truncate("watching "+s.what+" …", s.width, "…")) + "\n"
 	}
 	head := headStyle
-	if len(s.table.Losses) > 0 {
+	if losses.Lost(s.table.Losses) {
 		head = lostStyle
 	}
 	title := s.table.Title(s.by, s.width)

@@ -131,7 +131,8 @@ func TestScreen(t *testing.T) {
 		{name: "it does not scroll past the end", msgs: append([]tea.Msg{table}, many(key("down"), 200)...), has: []string{"main"}},
 		{name: "space holds the table", msgs: []tea.Msg{table, key(" "), NewTable(window(nil, record(1, "p", time.Second, "new")))}, has: []string{"fA", "PAUSED"}, not: []string{"new"}},
 		{name: "space again shows the newest", msgs: []tea.Msg{table, key(" "), NewTable(window(nil, record(1, "p", time.Second, "new"))), key(" ")}, has: []string{"new"}, not: []string{"PAUSED"}},
-		{name: "losses stand in the head", msgs: []tea.Msg{NewTable(window([]profile.Loss{{Place: "ring", Count: 3}}))}, has: []string{"lost: 3 at ring"}},
+		{name: "losses stand in the head", msgs: []tea.Msg{NewTable(window([]profile.Loss{{Place: "ring", Count: 3}}))}, has: []string{"\x1b[31;1m", "lost: 3 at ring"}},
+		{name: "no names are no alarm", msgs: []tea.Msg{NewTable(window([]profile.Loss{{Place: "exited", Count: 3}}))}, has: []string{"lost: nothing; without names: 3 at exited"}, not: []string{"\x1b[31;1m"}},
 	} {
 		for _, size := range []tea.WindowSizeMsg{{Width: 100, Height: 24}, {Width: 40, Height: 6}, {Width: 1, Height: 1}} {
 			var m tea.Model = NewScreen("this host at 99 Hz", 2, ByFunction)

@@ -5,11 +5,13 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"diagon.dev/diagon/cmd/diagon/internal/losses"
 	"diagon.dev/diagon/cmd/diagon/internal/text"
 )
 
@@ -25,7 +27,7 @@ const (
 // Head is one line about the whole interval.
 func (t Table) Head(cpus int) string {
 	return fmt.Sprintf("%s  %.1fs  %.2f of %d CPUs busy  %d samples  lost: %s",
-		t.End.Format(time.TimeOnly), t.Length.Seconds(), t.busy(), cpus, t.Samples, t.lost())
+		t.End.Format(time.TimeOnly), t.Length.Seconds(), t.busy(), cpus, t.Samples, losses.Text(t.Losses, func(n uint64) string { return strconv.FormatUint(n, 10) }))
 }
 
 // busy is how many CPUs worked on the mean.
@@ -34,17 +36,6 @@ func (t Table) busy() float64 {
 		return 0
 	}
 	return t.Seen.Seconds() / t.Length.Seconds()
-}
-
-func (t Table) lost() string {
-	if len(t.Losses) == 0 {
-		return "nothing"
-	}
-	var parts []string
-	for _, l := range t.Losses {
-		parts = append(parts, fmt.Sprintf("%d at %s", l.Count, l.Place))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // columns are the widths of what stands before the function.
