@@ -115,6 +115,9 @@ func (c *Client) unreachable(err error) error {
 	if errors.As(err, &inner) {
 		err = inner.Err
 	}
+	if strings.Contains(err.Error(), "malformed HTTP") { // net/http has no error value for it, and quotes the bytes
+		return fmt.Errorf("%w: what listens at %s does not speak HTTP/1; the API has a port of its own, 7170 unless chosen otherwise, beside that of the agents", ErrUnreachable, c.server)
+	}
 	return fmt.Errorf("%w answers at %s: %w; start one with `diagon-server`, or name it with --server", ErrUnreachable, c.server, err)
 }
 

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 func TestNew(t *testing.T) {
@@ -122,5 +125,25 @@ func TestDownload(t *testing.T) {
 				t.Errorf("took %d bytes of %d", got.Len(), tt.size)
 			}
 		})
+	}
+}
+
+// TestAgentsPort asks a port of gRPC, as the agents' is, which answers in frames of HTTP/2.
+func TestAgentsPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := grpc.NewServer()
+	served := make(chan error, 1)
+	go func() { served <- agents.Serve(l) }()
+	defer func() { agents.Stop(); <-served }()
+	c, err := New(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Nodes(t.Context())
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "does not speak HTTP/1") || strings.Contains(err.Error(), `\x`) {
+		t.Errorf("err = %v", err)
 	}
 }
