@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -54,12 +55,24 @@ Settings come from flags, DIAGON_* variables and a YAML file; --print-config sho
 			}
 		}
 		if err := cfg.Validate(); err != nil {
-			return usageError{err}
+			return usageError{settingError(settings, cmd.Flags(), err)}
 		}
 		boundCost()
 		return agent.Run(cmd.Context(), cfg, log)
 	}
 	return cmd
+}
+
+// settingError says which setting a field of the configuration was given by, and where.
+func settingError(settings *config.Set, flags *pflag.FlagSet, err error) error {
+	name, rest, _ := strings.Cut(err.Error(), ": ")
+	if name == "hz" {
+		name = "rate"
+	}
+	if flags.Lookup(name) == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %s (set by %s)", name, rest, settings.Origin(name))
 }
 
 // agentFlags declares the agent's settings.

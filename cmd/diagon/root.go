@@ -3,11 +3,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"diagon.dev/diagon/cmd/internal/config"
 )
@@ -49,7 +52,7 @@ this host, and asks a server about others.`,
 		return asked.Help()
 	}})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		err = fmt.Errorf("%w (%s --help lists them)", config.FlagError(cmd.Flags(), err), cmd.CommandPath())
+		err = fmt.Errorf("%w (%s --help lists them)", config.FlagError(cmd.Flags(), plainValue(err)), cmd.CommandPath())
 		if cmd.HasParent() {
 			err = wrap(cmd.Name(), err)
 		}
@@ -92,6 +95,27 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	return usagef("%q is no command; `%s --help` lists them", word, cmd.CommandPath())
 }
 
+// plainValue words pflag's error about a value that cannot be read, which names Go's parser.
+func plainValue(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	name, value := invalid.GetFlag().Name, invalid.GetValue()
+	var number *strconv.NumError
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "bool":
+		return fmt.Errorf("--%s: %q is neither true nor false", name, value)
+	case kind == "duration":
+		return fmt.Errorf("--%s: %q is no time such as 10s or 5m", name, value)
+	case errors.As(err, &number) && errors.Is(number, strconv.ErrRange):
+		return fmt.Errorf("--%s: %q is too large", name, number.Num)
+	case errors.As(err, &number):
+		return fmt.Errorf("--%s: %q is no whole number", name, number.Num)
+	}
+	return err
+}
+
 // noArguments refuses words behind a verb that takes none.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -110,6 +134,7 @@ func arguments(args []string) []string {
 	if filepath.Base(args[0]) == agentProgram && (len(given) == 0 || strings.HasPrefix(given[0], "-")) {
 		given = append([]string{"agent"}, given...)
 	}
+	given = config.OneDash(given, "help")
 	if len(given) > 0 && given[0] == "agent" {
 		given = config.OneDash(given, "standalone", "channel", "alsologtostderr")
 	}
