@@ -70,10 +70,9 @@ var (
 // record is what the table holds of a node.
 type record struct {
 	Node
-	Instance string    `json:"instance"`           // of the agent that holds the record
-	Earlier  []life    `json:"earlier,omitempty"`  // instances before this one, newest first
-	Rivals   string    `json:"rivals,omitempty"`   // another instance that claims the same name
-	RivalsAt time.Time `json:"rivals_at,omitzero"` // when that was last seen
+	Instance string    `json:"instance"`          // of the agent that holds the record
+	Earlier  []life    `json:"earlier,omitempty"` // instances before this one, newest first
+	Rivalry  rivalry   `json:"rivalry,omitzero"`
 	Written  time.Time `json:"written"`
 }
 
@@ -205,18 +204,11 @@ func (r *Registry) view(n record) Node {
 	default:
 		out.Connected = out.Connected && r.now().Sub(n.Written) <= silent+r.cfg.Record
 	}
-	if n.Rivals != "" && r.now().Sub(n.RivalsAt) < rivalWindow {
+	if !n.Rivalry.Seen.IsZero() && r.now().Before(n.Rivalry.until()) {
 		out.Health.Status = healthDegraded
-		out.Health.Message = strings.TrimSpace(out.Health.Message + " " + rivalry(n.Instance, n.Rivals))
+		out.Health.Message = strings.TrimSpace(out.Health.Message + " " + n.Rivalry.String())
 	}
 	return out
-}
-
-// rivalWindow is how long two agents of one name are remembered after they last took turns.
-const rivalWindow = 10 * time.Minute
-
-func rivalry(a, b string) string {
-	return fmt.Sprintf("two agents register under this name (instances %s and %s): give each its own --node", a, b)
 }
 
 // Exists returns nil when the node was ever seen, and otherwise ErrUnknownNode.

@@ -113,7 +113,7 @@ func successor(old record, reg *diagonv1.DaemonRegistrationRequest, server strin
 			Host: facts(reg.GetHost()), Health: Health{Status: healthUnknown}, Losses: []Loss{},
 		},
 		Instance: reg.GetInstanceId(), Written: now,
-		Earlier: old.Earlier, Rivals: old.Rivals, RivalsAt: old.RivalsAt,
+		Earlier: old.Earlier, Rivalry: old.Rivalry,
 	}
 	if n.FirstSeen.IsZero() {
 		n.FirstSeen = now
@@ -125,7 +125,7 @@ func successor(old record, reg *diagonv1.DaemonRegistrationRequest, server strin
 		return l.Instance == n.Instance && now.Sub(l.Until) < rivalWindow
 	})
 	if back {
-		n.Rivals, n.RivalsAt = old.Instance, now
+		n.Rivalry = rivalry{Instances: [2]string{n.Instance, old.Instance}, Seen: now}
 	}
 	n.Earlier = append([]life{{Instance: old.Instance, Until: now}}, slices.DeleteFunc(slices.Clone(old.Earlier), func(l life) bool {
 		return l.Instance == n.Instance || l.Instance == old.Instance
@@ -135,8 +135,8 @@ func successor(old record, reg *diagonv1.DaemonRegistrationRequest, server strin
 }
 
 func (r *Registry) logArrival(old, n record) {
-	if n.RivalsAt.Equal(n.Written) && n.Rivals != "" {
-		r.log.Warn("two agents register under one node name", "node", n.Name, "instance", n.Instance, "other_instance", n.Rivals,
+	if n.Rivalry.Seen.Equal(n.Written) {
+		r.log.Warn("two agents register under one node name", "node", n.Name, "instance", n.Instance, "other_instance", n.Rivalry.Instances[1],
 			"advice", "give each its own --node")
 		return
 	}
