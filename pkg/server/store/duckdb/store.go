@@ -48,7 +48,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+	if err := makePrivate(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("duckdb: make the store's folder: %w", err)
 	}
 	dir, err := filepath.Abs(cfg.Dir)
@@ -77,6 +77,22 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	}
 	go s.write()
 	return s, nil
+}
+
+// makePrivate makes the folder, or takes from others what an earlier one let them do: DuckDB
+// makes its files readable to all, and a profile tells what runs on every node.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 {
+		return os.Chmod(dir, mode&0o750)
+	}
+	return nil
 }
 
 // lockDir keeps a second process out. The lock goes with the process, however it ends.
