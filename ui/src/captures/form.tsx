@@ -40,6 +40,7 @@ export function CaptureForm({ nodes, onStarted }: FormProps) {
     <form
       class="capture-form"
       aria-label="start a cpu capture"
+      onInput={() => setRefused("")} // it was said of another order
       onSubmit={(e) => {
         e.preventDefault();
         if (!wrong && !sending) start();

@@ -37,6 +37,12 @@ describe("colours", () => {
     expect(diffStep(tree, at(tree, "same"))).toBe(24);
     expect(diffStep(tree, at(tree, "new"))).toBe(48);
   });
+  it.each([
+    ["base", treeOf("f 5", "")],
+    ["own side", treeOf("", "f 5")],
+  ])("of a diff tell nothing where its %s has no samples", (_, tree) =>
+    expect(diffStep(tree, at(tree, "f"))).toBe(24),
+  );
 });
 
 describe("oklch", () => {

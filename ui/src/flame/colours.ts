@@ -83,10 +83,14 @@ export function diffColours(theme: Theme): string[] {
   });
 }
 
-/** Which of diffColours a frame has: its share's change, measured by the greater of the two. */
+/**
+ * Which of diffColours a frame has: its share's change, measured by the greater of the two. Where
+ * a side has no samples there are no shares to tell apart, and no frame is of more or less.
+ */
 export function diffStep(tree: Tree, i: number): number {
-  const now = tree.total > 0 ? tree.value[i] / tree.total : 0;
-  const base = tree.baseTotal > 0 && tree.baseValue ? tree.baseValue[i] / tree.baseTotal : 0;
+  if (!tree.baseValue || tree.total === 0 || tree.baseTotal === 0) return STEPS;
+  const now = tree.value[i] / tree.total;
+  const base = tree.baseValue[i] / tree.baseTotal;
   const most = Math.max(now, base);
   return STEPS + Math.round(most > 0 ? (STEPS * (now - base)) / most : 0);
 }

@@ -6,6 +6,7 @@ import type { Node } from "../api/answers";
 import * as api from "../api/client";
 import { find, parseSearch } from "../flame/search";
 import { invert } from "../flame/transform";
+import type { Tree } from "../flame/tree";
 import * as format from "../format";
 import { Failure } from "../parts/notice";
 import { useLoad } from "../state/load";
@@ -54,7 +55,7 @@ export function ProfileView({ nodes }: { nodes: Node[] | null }) {
   return (
     <div class="profile">
       <CaptureBar />
-      {s.capture === "" && <Timeline unit={unit} />}
+      {s.capture === "" && <Timeline unit={unit} told={profile.error?.message ?? ""} />}
       <Toolbar
         types={types.data}
         found={found}
@@ -88,7 +89,7 @@ function Summary({ profile, kept }: SummaryProps) {
         <b class="num">{format.value(tree.total, tree.unit)}</b> {tree.type}
       </span>
       {tree.baseValue ? (
-        <span class="faint num">against {format.value(tree.baseTotal, tree.unit)}</span>
+        <Against tree={tree} />
       ) : (
         seconds > 0 && (
           <span class="faint num">
@@ -107,6 +108,18 @@ function Summary({ profile, kept }: SummaryProps) {
       <Losses losses={profile.losses} kept={kept} />
       {!tree.baseValue && <Legend profile={profile} />}
     </div>
+  );
+}
+
+/** The base's total, or which side has no samples. */
+function Against({ tree }: { tree: Tree }) {
+  if (tree.total > 0 && tree.baseTotal > 0) {
+    return <span class="faint num">against {format.value(tree.baseTotal, tree.unit)}</span>;
+  }
+  return (
+    <span class="cut">
+      {tree.total > 0 ? "The base has" : "This side has"} no samples: there is nothing to compare.
+    </span>
   );
 }
 

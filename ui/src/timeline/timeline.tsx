@@ -27,7 +27,12 @@ interface Answers {
   cut: boolean; // there were more series than the server answers at once
 }
 
-export function Timeline({ unit }: { unit: string }) {
+interface TimelineProps {
+  unit: string;
+  told: string; // the error that the page tells already: it is not told again
+}
+
+export function Timeline({ unit, told }: TimelineProps) {
   const store = useStore();
   const { query, from, to, type, host } = store.state.value;
   const selection = { query, from, to };
@@ -47,7 +52,8 @@ export function Timeline({ unit }: { unit: string }) {
   const range = answers ?? around;
   const stepMs = 1000 * stepSeconds((range.to - range.from) / 1000);
   const common = { stepMs, from: range.from, to: range.to, onRange };
-  const wait = loaded.loading && !answers ? "…" : "";
+  // Nothing is known of a range before its answer is there, nor when there is none.
+  const unknown = loaded.error ? "no answer" : loaded.loading ? "…" : "";
 
   return (
     <section
@@ -60,7 +66,7 @@ export function Timeline({ unit }: { unit: string }) {
         help="The chosen sample type per second. Drag over a chart to choose a range."
         lines={useMemo(() => rateLines(answers?.rates ?? [], unit), [answers, unit])}
         format={(v) => rate(v, unit, type)}
-        empty={wait || `no ${type} samples in this range`}
+        empty={unknown || `no ${type} samples in this range`}
       >
         <button
           type="button"
@@ -83,13 +89,15 @@ export function Timeline({ unit }: { unit: string }) {
             most={panel.most}
             binary={panel.binary}
             format={panel.format}
-            empty={wait || "no readings in this range"}
+            empty={unknown || "no readings in this range"}
           />
         ))}
       {answers?.cut && (
         <p class="faint">Not all nodes are in these lines: pick fewer to see all of them.</p>
       )}
-      {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.error && loaded.error.message !== told && (
+        <Failure error={loaded.error} retry={loaded.reload} />
+      )}
     </section>
   );
 }

@@ -86,6 +86,28 @@ test("what the server refuses is told in its own words", () =>
       .waitFor();
   }));
 
+test("a range that is none is told once, and not as one without samples", () =>
+  on("normal", "?from=xx", async (page) => {
+    await page.getByText(/"xx" is no time/).waitFor();
+    await page.getByText("no answer").first().waitFor();
+    await page.waitForLoadState("networkidle");
+    assert.equal(await page.locator("main .failure").count(), 1);
+    assert.equal(await page.getByText(/in this range/).count(), 0);
+  }));
+
+test("a graph that is cut says what is told of the drawn frames alone", () =>
+  on("big", "?from=now-5m&tree=up&host=0", async (page) => {
+    await page.getByText(/^Of the frames that are drawn/).waitFor();
+    await page.goto(page.url().replace("tree=up", "tree=down"));
+    await page.locator(".top-rows .top-line").first().waitFor();
+    assert.equal(await page.getByText(/^Of the frames that are drawn/).count(), 0);
+  }));
+
+test("a base without samples is told", () =>
+  on("normal", "?diff=1&base_from=now-9d&base_to=now-8d", async (page) => {
+    await page.getByText("The base has no samples").waitFor();
+  }));
+
 test("a capture that is refused says why; one under way can be cancelled", () =>
   on("normal", "?view=captures", async (page) => {
     const form = page.getByRole("form", { name: "start a cpu capture" });
@@ -95,6 +117,7 @@ test("a capture that is refused says why; one under way can be cancelled", () =>
     await page.getByText("pid 1 cannot be captured here").waitFor();
 
     await form.locator("[name=pids]").fill("4711");
+    assert.equal(await form.getByRole("alert").count(), 0, "the refusal was of another order");
     await form.locator("[name=duration]").fill("60s");
     await form.getByRole("button", { name: "start cpu capture" }).click();
     const first = page.locator('[data-state="RUNNING"]').first();
@@ -102,6 +125,13 @@ test("a capture that is refused says why; one under way can be cancelled", () =>
     await first.getByRole("button", { name: "cancel" }).click();
     await page.locator('[data-state="CANCELLED"]').waitFor();
     await page.getByText("cancelled by a person").first().waitFor();
+  }));
+
+test("a capture's rate is over its own duration", () =>
+  on("normal", "?view=captures", async (page) => {
+    const done = page.locator('[data-state="SUCCEEDED"]').first();
+    await done.getByRole("button", { name: "flame graph" }).click();
+    await page.getByText(/cores over 10\.?0*\ss$/).waitFor();
   }));
 
 test("a capture that came to half says of each target what became of it", () =>
