@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -22,13 +23,14 @@ import (
 func Handler(st store.Store, cfg Config, log *slog.Logger) http.Handler {
 	h := &handler{store: st, cfg: cfg, log: log, admission: newAdmission(cfg.MaxQueries)}
 	mux := http.NewServeMux()
+	selecting := slices.Clip([]string{"query", "from", "to", "capture"})
 	for path, c := range map[string]call{
-		"/api/v1/types":                {h.types, costOfList},
-		"/api/v1/labels":               {h.labels, costOfList},
-		"/api/v1/labels/{name}/values": {h.labelValues, costOfList},
-		"/api/v1/profiles":             {h.profiles, costOfProfile},
-		"/api/v1/diff":                 {h.diff, costOfDiff},
-		"/api/v1/series":               {h.series, costOfList},
+		"/api/v1/types":                {h.types, costOfList, selecting},
+		"/api/v1/labels":               {h.labels, costOfList, selecting},
+		"/api/v1/labels/{name}/values": {h.labelValues, costOfList, append(selecting, "limit")},
+		"/api/v1/profiles":             {h.profiles, costOfProfile, append(selecting, "type", "format", "max_nodes")},
+		"/api/v1/diff":                 {h.diff, costOfDiff, append(selecting, "type", "format", "max_nodes", "base_query", "base_from", "base_to")},
+		"/api/v1/series":               {h.series, costOfList, append(selecting, "metric", "step")},
 	} {
 		mux.Handle("GET "+path, h.bounded(c))
 	}
@@ -49,6 +51,7 @@ type handler struct {
 type call struct {
 	answer answer
 	cost   func(params) int64
+	takes  []string // the parameters that it reads
 }
 
 // An answer reads what is asked and shapes what comes back.
@@ -74,6 +77,9 @@ func asJSON(v any) body {
 func (h *handler) bounded(c call) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := parseParams(r.URL.RawQuery)
+		if err == nil {
+			err = p.only(c.takes)
+		}
 		if err != nil {
 			h.fail(w, r, err)
 			return

@@ -106,6 +106,8 @@ func TestHandler(t *testing.T) {
 		{"too many nodes", "profiles?max_nodes=999999999", 400, "give a number from 1 to"},
 		{"a bad matcher", "profiles?query={node}", 400, "give label matchers"},
 		{"a step too short", "series?metric=cpu&from=now-7d&step=1s", 400, "give a step of"},
+		{"a step longer than any", "series?metric=cpu&step=10000h", 400, "from 1ms to 366d"},
+		{"a mistyped parameter", "profiles?typ=cpu", 400, "there is no such one here: give some of query, from, to, capture, type, format, max_nodes"},
 		{"no such path", "nonesuch", 404, "/api/v1/nonesuch: no such call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,7 +4,9 @@ package query
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +40,16 @@ func parseParams(raw string) (params, error) {
 		}
 	}
 	return out, nil
+}
+
+// only refuses what a call does not read: a mistyped parameter would be the answer to another question.
+func (p params) only(known []string) error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if !slices.Contains(known, name) {
+			return badRequest("parameter %.80q: there is no such one here: give some of %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // defaultRange is what is asked for when nobody says from when.

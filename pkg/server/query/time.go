@@ -77,7 +77,7 @@ func parseStep(text string) (time.Duration, error) {
 		step = time.Duration(d)
 	}
 	if step < minStep || step > maxStep {
-		return 0, fmt.Errorf("step %q: give a duration as in 15s, or a number of seconds", text)
+		return 0, fmt.Errorf("step %q: give a duration as in 15s, or a number of seconds, from 1ms to 366d", text)
 	}
 	return step, nil
 }
