@@ -98,15 +98,15 @@ func TestDecodeStacks(t *testing.T) {
 		{name: "size claims more than was sent", in: record(user(0x4100, 0x4000))[:headerBytes+8], want: "0x4100"},
 		{name: "half an address is none", in: record(user(0x4100, 0x4000))[:headerBytes+12], want: "0x4100"},
 		{name: "a walk that lost its way ends there", in: record(user(0x4100, 0xbe552274c0854800, 0x4000)), want: "0x4100"},
-		{name: "so does one of build-ids", in: record(buildIDs(frame{1, sha1, 0x99}, frame{2, "", 0xbe552274c0854800}, frame{1, sha1, 0x98})), want: "[unknown]+0x99"},
+		{name: "so does one of build-ids", in: record(buildIDs(frame{1, sha1, 0x99}, frame{2, "", 0xbe552274c0854800}, frame{1, sha1, 0x98})), want: "[build-id:abababababab]+0x99"},
 		{name: "no code lies in the first page", in: record(user(0x4100, 1)), want: "0x4100"},
 		{name: "a zero at the end is no frame", in: record(user(0x4100, 0)), want: "0x4100"},
 		{name: "header cut short", in: record()[:8], err: "shorter than its header"},
 		{name: "nothing at all", in: nil, err: "shorter than its header"},
-		{name: "an unseen process has build-ids and offsets", in: record(kern(0xf0), buildIDs(frame{1, sha1, 0x1234}, frame{1, sha1, 0x99})), want: "0xf0[k] [unknown]+0x1234 [unknown]+0x99"},
-		{name: "a frame in no file keeps its address", in: record(buildIDs(frame{2, "", 0x7f00}, frame{1, sha1, 0x99})), want: "0x7f00 [unknown]+0x99"},
-		{name: "an empty slot is no frame", in: record(buildIDs(frame{1, sha1, 0x99}, frame{0, "", 0})), want: "[unknown]+0x99"},
-		{name: "half a build-id is none", in: record(buildIDs(frame{1, sha1, 0x99}, frame{1, sha1, 0x98}))[:headerBytes+40], want: "[unknown]+0x99"},
+		{name: "an unseen process has build-ids and offsets", in: record(kern(0xf0), buildIDs(frame{1, sha1, 0x1234}, frame{1, sha1, 0x99})), want: "0xf0[k] [build-id:abababababab]+0x1234 [build-id:abababababab]+0x99"},
+		{name: "a frame in no file keeps its address", in: record(buildIDs(frame{2, "", 0x7f00}, frame{1, sha1, 0x99})), want: "0x7f00 [build-id:abababababab]+0x99"},
+		{name: "an empty slot is no frame", in: record(buildIDs(frame{1, sha1, 0x99}, frame{0, "", 0})), want: "[build-id:abababababab]+0x99"},
+		{name: "half a build-id is none", in: record(buildIDs(frame{1, sha1, 0x99}, frame{1, sha1, 0x98}))[:headerBytes+40], want: "[build-id:abababababab]+0x99"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := newDecoder(19).decode(tt.in)
