@@ -35,10 +35,9 @@ func Record(ctx context.Context, names Names, r Recording) (Window, error) {
 
 	var window Window
 	pipeline := NewPipeline(names, &losses, 0, func(w Window) { window = w })
-	piping, stopPiping := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopPiping()
-	piped := make(chan struct{})
-	go func() { defer close(piped); pipeline.Run(piping) }()
+	parts := newParts(context.WithoutCancel(ctx), func(error) {}) // the pipeline has no way to fail
+	stopPipeline := parts.start(func(ctx context.Context) error { pipeline.Run(ctx); return nil })
+	defer stopPipeline()
 
 	sampling, stopSampling := context.WithCancel(ctx)
 	defer stopSampling()
@@ -59,8 +58,7 @@ func Record(ctx context.Context, names Names, r Recording) (Window, error) {
 	}()
 	err := cpu.Run(sampling, pipeline)
 	stopSampling()
-	stopPiping()
-	<-piped
+	stopPipeline()
 
 	if errors.Is(err, collector.ErrUnavailable) {
 		return Window{}, fmt.Errorf("record: %w; `diagon doctor` says what is missing", err)
