@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"diagon.dev/diagon/pkg/server/periodic"
 )
 
 const (
@@ -18,16 +20,8 @@ const (
 
 // retain drops what is too old or too much, until ctx is done.
 func (s *Server) retain(ctx context.Context) error {
-	tick := time.NewTicker(retainEvery)
-	defer tick.Stop()
-	for {
-		s.retainOnce(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	s.retainOnce(ctx)
+	return periodic.Run(ctx, retainEvery, s.retainOnce)
 }
 
 func (s *Server) retainOnce(ctx context.Context) {
@@ -45,16 +39,7 @@ func (s *Server) retainOnce(ctx context.Context) {
 
 // watchRoom looks at the disk, so that a full one is known before anybody sends.
 func (s *Server) watchRoom(ctx context.Context) error {
-	tick := time.NewTicker(roomEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			s.checkRoom()
-		}
-	}
+	return periodic.Run(ctx, roomEvery, func(context.Context) { s.checkRoom() })
 }
 
 func (s *Server) checkRoom() {

@@ -25,6 +25,8 @@ import (
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file:// is built in; s3:// and gs:// are one import each
 	"gocloud.dev/gcerrors"
+
+	"diagon.dev/diagon/pkg/server/periodic"
 )
 
 // Config is what an operator decides about artifacts.
@@ -173,16 +175,8 @@ func (s *Store) Delete(ctx context.Context, capture string) error {
 
 // Run removes partial files that nobody goes on with, until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		s.sweep(time.Now())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	s.sweep(time.Now())
+	return periodic.Run(ctx, sweepEvery, func(context.Context) { s.sweep(time.Now()) })
 }
 
 func (s *Store) sweep(now time.Time) {

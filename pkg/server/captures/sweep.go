@@ -5,23 +5,17 @@ package captures
 import (
 	"context"
 	"fmt"
-	"time"
+
+	"diagon.dev/diagon/pkg/server/periodic"
 )
 
 // Run ends what has passed its deadline and deletes what is beyond Config's
 // bounds, until ctx is done.
 func (m *Manager) Run(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			m.expire(ctx)
-			m.forget(ctx)
-		}
-	}
+	return periodic.Run(ctx, sweepEvery, func(ctx context.Context) {
+		m.expire(ctx)
+		m.forget(ctx)
+	})
 }
 
 // expire ends every target whose deadline has passed. Each server does so; whoever

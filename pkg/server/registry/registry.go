@@ -20,6 +20,7 @@ import (
 
 	diagonv1 "diagon.dev/diagon/api/diagon/v1"
 	"diagon.dev/diagon/pkg/server/bus"
+	"diagon.dev/diagon/pkg/server/periodic"
 )
 
 // Config is what an operator decides about the registry.
@@ -122,16 +123,7 @@ func Open(ctx context.Context, b *bus.Bus, cfg Config, log *slog.Logger, now fun
 
 // Run forgets nodes that have not been heard of for Config.NodeAge, until ctx is done.
 func (r *Registry) Run(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			r.forget(ctx)
-		}
-	}
+	return periodic.Run(ctx, sweepEvery, r.forget)
 }
 
 func (r *Registry) forget(ctx context.Context) {
